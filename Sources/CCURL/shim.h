@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The few functions of libcurl that Baton calls, loaded when the first web page is asked about.
+/// The functions of libcurl that Baton calls, loaded at the first request for a web page.
 ///
-/// Not linked: libcurl brings two dozen libraries with it, and a process that links them pays at its start, whether it
-/// ever opens a web page or not. Measured: 3 ms and 4 MiB, for each `baton` command and each node.
+/// They are not linked. libcurl brings two dozen libraries, and every process that links them pays at its start. The
+/// cost was measured: 3 ms and 4 MiB for each `baton` command and each node.
 ///
-/// `curl_easy_setopt` and `curl_easy_getinfo` are variadic, which Swift does not import: each kind of argument has a
+/// `curl_easy_setopt` and `curl_easy_getinfo` are variadic, which Swift does not import. So each kind of argument has a
 /// function here.
 #ifndef BATON_CCURL_SHIM_H
 #define BATON_CCURL_SHIM_H
@@ -14,7 +14,8 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-/// What was loaded. Never changed after `shim_curl_load` and never unloaded: curl_global_cleanup(3) is not thread-safe.
+/// The loaded functions. They never change after `shim_curl_load` and are never unloaded, because
+/// curl_global_cleanup(3) is not thread-safe.
 struct shim_curl {
     CURLcode (*global_init)(long flags);
     CURL *(*easy_init)(void);
@@ -27,8 +28,8 @@ struct shim_curl {
     void (*slist_free_all)(struct curl_slist *list);
 };
 
-/// Loads libcurl of the system (ABI 4, since 2006) and fills `curl`; 0 where it is not installed or lacks a function.
-/// RTLD_LOCAL: its libraries' symbols take nobody's place.
+/// Loads libcurl of the system (ABI 4, since 2006) and fills `curl`. Returns 0 if it is not installed or lacks a
+/// function. RTLD_LOCAL keeps the symbols of its libraries private.
 static inline int shim_curl_load(struct shim_curl *curl) {
     void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) return 0;
@@ -47,31 +48,31 @@ static inline int shim_curl_load(struct shim_curl *curl) {
         && curl->global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 
-// Options with a number.
+// Sets an option with a number.
 static inline CURLcode shim_curl_set_long(const struct shim_curl *curl, CURL *handle, CURLoption option, long value) {
     return curl->easy_setopt(handle, option, value);
 }
 
-// Options with text, which libcurl copies; NULL is the option's own "nothing".
+// Sets an option with text, which libcurl copies. NULL resets it.
 static inline CURLcode
 shim_curl_set_text(const struct shim_curl *curl, CURL *handle, CURLoption option, const char *text) {
     return curl->easy_setopt(handle, option, text);
 }
 
-// Options with a pointer that the caller keeps alive: a callback's owner, a list.
+// Sets an option with a pointer that the caller keeps alive, such as a callback's owner or a list.
 static inline CURLcode
 shim_curl_set_pointer(const struct shim_curl *curl, CURL *handle, CURLoption option, void *pointer) {
     return curl->easy_setopt(handle, option, pointer);
 }
 
-// CURLOPT_CAINFO_BLOB takes a struct; libcurl copies the certificates.
+// Sets CURLOPT_CAINFO_BLOB, which takes a struct; libcurl copies the certificates.
 static inline CURLcode
 shim_curl_set_authorities(const struct shim_curl *curl, CURL *handle, const void *pem, size_t length) {
     struct curl_blob blob = { (void *)pem, length, CURL_BLOB_COPY };
     return curl->easy_setopt(handle, CURLOPT_CAINFO_BLOB, &blob);
 }
 
-// CURLOPT_PROTOCOLS_STR came with 7.85; the headers of a newer libcurl warn of the older option.
+// CURLOPT_PROTOCOLS_STR came with 7.85. The headers of a newer libcurl warn about the older option.
 static inline CURLcode shim_curl_set_https_only(const struct shim_curl *curl, CURL *handle) {
 #if LIBCURL_VERSION_NUM >= 0x075500
     return curl->easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "https");
@@ -80,9 +81,10 @@ static inline CURLcode shim_curl_set_https_only(const struct shim_curl *curl, CU
 #endif
 }
 
-// A callback's type decides how it is passed, and Swift has to see that type to convert a closure to it.
+// Sets a callback. Swift must see its exact type to convert a closure to it.
 static inline CURLcode
-shim_curl_set_data_function(const struct shim_curl *curl, CURL *handle, CURLoption option, curl_write_callback function) {
+shim_curl_set_data_function(
+    const struct shim_curl *curl, CURL *handle, CURLoption option, curl_write_callback function) {
     return curl->easy_setopt(handle, option, function);
 }
 
@@ -98,13 +100,14 @@ shim_curl_set_socket_function(const struct shim_curl *curl, CURL *handle, curl_o
     return curl->easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, function);
 }
 
-// Answers that are numbers.
+// Gets information that is a number.
 static inline CURLcode
 shim_curl_get_long(const struct shim_curl *curl, CURL *handle, CURLINFO information, long *value) {
     return curl->easy_getinfo(handle, information, value);
 }
 
-// Swift would copy `addr`, and with it only the 16 bytes that an IPv4 address needs: what is behind is there as well.
+// The address of a socket. Swift would copy `addr`, which is declared with the 16 bytes of an IPv4 address; a longer
+// address continues behind them.
 static inline const struct sockaddr *shim_curl_address(const struct curl_sockaddr *address) {
     return &address->addr;
 }

@@ -3,8 +3,8 @@
 /// Linux system calls that Swift does not import from Glibc.
 ///
 /// Every function returns what the kernel returns: a value of zero or more, or the negated error number. So no caller
-/// has to read `errno` before something else in the Swift run time changes it. None of them retries: a caller that
-/// may be interrupted (EINTR) repeats the call itself.
+/// has to read `errno` before the Swift run time changes it. None of them retries: a caller that may be interrupted
+/// (EINTR) repeats the call.
 #ifndef BATON_CLINUX_SHIM_H
 #define BATON_CLINUX_SHIM_H
 
@@ -18,17 +18,17 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 
-/// Declared here because unistd.h hides it without _GNU_SOURCE, which cannot be set any more once another module has
-/// brought in features.h; Swift itself cannot call it because it is variadic.
+/// unistd.h hides this without _GNU_SOURCE, which has no effect after another module has included features.h. Swift
+/// cannot call it, because it is variadic.
 extern long syscall(long number, ...);
 
-/// Folds the C library's convention (-1 and errno) into one value.
+/// Converts the C library's convention (-1 and errno) into one value.
 static inline int baton_result(long value) {
     return value < 0 ? -errno : (int)value;
 }
 
-/// openat2(2), which has no wrapper in the C library: opens `name` beneath `folder` and refuses to leave it, whatever
-/// `name` says and whatever links someone puts in the way. -ENOSYS before Linux 5.6.
+/// openat2(2), which has no wrapper in the C library. Opens `name` beneath `folder` and never leaves it, whatever
+/// `name` is and whatever links are on the way. -ENOSYS before Linux 5.6.
 static inline int baton_open_beneath(int folder, const char *name, uint64_t flags, uint64_t mode) {
     struct open_how how;
     memset(&how, 0, sizeof how);
@@ -38,9 +38,9 @@ static inline int baton_open_beneath(int folder, const char *name, uint64_t flag
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
-/// openat2(2) as a look-up: a descriptor that only names what `name` is beneath `folder` (O_PATH, which fcntl.h hides
-/// without _GNU_SOURCE), and nothing where a component or a link on the way leaves the folder (-EXDEV). Links that stay
-/// inside are followed; an absolute one never does. -ENOSYS before Linux 5.6.
+/// openat2(2) with O_PATH, which fcntl.h hides without _GNU_SOURCE: a descriptor that only names a file beneath
+/// `folder`. -EXDEV if a component or a link on the way leaves the folder. Links that stay inside are followed; an
+/// absolute link never does. -ENOSYS before Linux 5.6.
 static inline int baton_find_beneath(int folder, const char *name) {
     struct open_how how;
     memset(&how, 0, sizeof how);
@@ -49,8 +49,8 @@ static inline int baton_find_beneath(int folder, const char *name) {
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
-/// The same for a look-up that follows no link at all: what a path really is, without opening it (which has effects
-/// where it is a device or a pipe). -ELOOP for a link, at the end as well as on the way.
+/// The same without following any link, so that a path is inspected without being opened (which has effects on a device
+/// or a pipe). -ELOOP for a link, at the end and on the way.
 static inline int baton_look_beneath(int folder, const char *name) {
     struct open_how how;
     memset(&how, 0, sizeof how);
@@ -59,8 +59,8 @@ static inline int baton_look_beneath(int folder, const char *name) {
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
-/// As baton_open_beneath, for what is there already, and never across to another file system that is mounted there
-/// (-EXDEV): for removing, which must not reach what somebody only lent.
+/// Like baton_open_beneath, for an existing file on the same mount (-EXDEV otherwise). It is for removing, which must
+/// not reach a file system that is only mounted there.
 static inline int baton_open_within(int folder, const char *name, uint64_t flags) {
     struct open_how how;
     memset(&how, 0, sizeof how);
@@ -69,9 +69,8 @@ static inline int baton_open_within(int folder, const char *name, uint64_t flags
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
-/// statx(2), whose header clashes with sys/stat.h: which mount an open file was opened through. The number is never
-/// used again while the system runs since Linux 6.8 (STATX_MNT_ID_UNIQUE), and mostly at once before; 1 says the
-/// former.
+/// statx(2), whose header clashes with sys/stat.h: the mount through which a file was opened. Returns 1 if the number
+/// is never used again while the system runs (STATX_MNT_ID_UNIQUE, Linux 6.8), and 0 if it may be reused at once.
 static inline int baton_mount(int file, uint64_t *mount) {
     struct {
         uint32_t mask;
@@ -85,8 +84,8 @@ static inline int baton_mount(int file, uint64_t *mount) {
     return result < 0 ? result : (status.mask & 0x4000u) != 0;
 }
 
-/// statx(2) with STATX_BTIME: when a file was made, in nanoseconds since 1970: of a name in a folder, where a link
-/// itself is meant, or of an open file where the name is empty. 0 where the file system does not keep it.
+/// statx(2) with STATX_BTIME: the time at which a file was made, in nanoseconds since 1970. It is that of a name in a
+/// folder, without following a link, or of an open file if the name is empty. 0 if the file system does not store it.
 static inline uint64_t baton_birth(int file, const char *name) {
     struct {
         uint32_t mask;
@@ -102,7 +101,7 @@ static inline uint64_t baton_birth(int file, const char *name) {
     return (uint64_t)status.seconds * 1000000000u + status.nanoseconds;
 }
 
-/// epoll(7), whose header would define the types of threads here as well. The kernel's struct, packed on x86-64 alone.
+/// epoll(7), whose header would define thread types here as well. The kernel's struct is packed on x86-64 only.
 struct baton_epoll_event {
     uint32_t events;
     uint64_t key;
@@ -112,13 +111,13 @@ __attribute__((packed))
 #endif
 ;
 
-/// EPOLLIN, EPOLLOUT, and what is told unasked: EPOLLERR, EPOLLHUP.
+/// EPOLLIN, EPOLLOUT, and the events that are always reported: EPOLLERR, EPOLLHUP.
 enum { baton_epoll_in = 0x1, baton_epoll_out = 0x4, baton_epoll_broken = 0x8 | 0x10 };
 
-/// EPOLLIN | EPOLLET: each write is told once, and nothing needs to be read.
+/// EPOLLIN | EPOLLET: each write is reported once, and nothing needs to be read.
 static const uint32_t baton_epoll_each_write = 0x1u | 1u << 31;
 
-/// The most events that baton_epoll_take takes.
+/// The most events of one call of baton_epoll_wait.
 enum { baton_epoll_batch = 64 };
 
 /// epoll_create1(2) with EPOLL_CLOEXEC.
@@ -126,11 +125,12 @@ static inline int baton_epoll_create(void) {
     return baton_result(syscall(SYS_epoll_create1, 02000000));
 }
 
-/// epoll_ctl(2): watches `descriptor` for `events` in place of `before`, and tells `key` with them; 0 is not at all.
+/// epoll_ctl(2): watches `descriptor` for `events` in place of `before`, and reports them with `key`. 0 means no watch.
 static inline int baton_epoll_watch(int poll, int descriptor, uint32_t before, uint32_t events, uint64_t key) {
     struct baton_epoll_event event = {events, key};
     const int add = 1, remove = 2, modify = 3;
-    return baton_result(syscall(SYS_epoll_ctl, poll, before == 0 ? add : events == 0 ? remove : modify, descriptor, &event));
+    const int operation = before == 0 ? add : events == 0 ? remove : modify;
+    return baton_result(syscall(SYS_epoll_ctl, poll, operation, descriptor, &event));
 }
 
 /// eventfd2(2) that never blocks.
@@ -138,11 +138,12 @@ static inline int baton_event_create(void) {
     return baton_result(syscall(SYS_eventfd2, 0, 02000000 | 04000 /* EFD_CLOEXEC, EFD_NONBLOCK */));
 }
 
-/// epoll_wait(2) for so many milliseconds at most: fills the front of both arrays, which have room for
-/// baton_epoll_batch.
-static inline int baton_epoll_take(int poll, int milliseconds, uint32_t *events, uint64_t *keys) {
+/// epoll_wait(2) for at most so many milliseconds. It fills the front of both arrays, which have baton_epoll_batch
+/// elements.
+static inline int baton_epoll_wait(int poll, int milliseconds, uint32_t *events, uint64_t *keys) {
     struct baton_epoll_event taken[baton_epoll_batch];
-    const int count = baton_result(syscall(SYS_epoll_pwait, poll, taken, baton_epoll_batch, milliseconds, (void *)0, 8ul));
+    const int count =
+        baton_result(syscall(SYS_epoll_pwait, poll, taken, baton_epoll_batch, milliseconds, (void *)0, 8ul));
     for (int index = 0; index < count; index++) {
         events[index] = taken[index].events;
         keys[index] = taken[index].key;
@@ -150,28 +151,28 @@ static inline int baton_epoll_take(int poll, int milliseconds, uint32_t *events,
     return count;
 }
 
-/// getdents64(2): the next entries of an open folder, as bytes written (struct linux_dirent64: inode 8 bytes, offset 8,
-/// length 2, type 1, name with its NUL); 0 at the end. readdir(3) would own the descriptor.
+/// getdents64(2): the next entries of an open folder, as a number of bytes; 0 at the end. Each is a struct
+/// linux_dirent64: inode 8 bytes, offset 8, length 2, type 1, name with its NUL. readdir(3) would own the descriptor.
 static inline int baton_read_folder(int folder, void *entries, size_t size) {
     return baton_result(syscall(SYS_getdents64, folder, entries, size));
 }
 
 /// renameat2(2) with RENAME_NOREPLACE, which stdio.h hides without _GNU_SOURCE: moves a file within one folder and
-/// never replaces one. -EEXIST when `to` exists, -EINVAL where the file system cannot promise it.
+/// never replaces one. -EEXIST if `to` exists, -EINVAL if the file system does not support it.
 static inline int baton_rename_without_replacing(int folder, const char *from, const char *to) {
     const unsigned no_replace = 1; /* RENAME_NOREPLACE; linux/fs.h has it, and clashes with sys/mount.h */
     return baton_result(syscall(SYS_renameat2, folder, from, folder, to, no_replace));
 }
 
 /// fallocate(2) with FALLOC_FL_KEEP_SIZE, hidden without _GNU_SOURCE: reserves space without changing the size, so that
-/// a full disk shows before the first byte. -EOPNOTSUPP where the file system cannot. (Arguments are passed as one
-/// register each: 64-bit only, like Swift on Linux.)
+/// a full disk shows before the first byte. -EOPNOTSUPP if the file system cannot. Each argument is one register, which
+/// is true on 64-bit systems only, as for Swift on Linux.
 static inline int baton_reserve(int file, int64_t offset, int64_t length) {
     return baton_result(syscall(SYS_fallocate, file, FALLOC_FL_KEEP_SIZE, offset, length));
 }
 
-/// fallocate(2) with FALLOC_FL_PUNCH_HOLE: makes bytes zeros and gives their room back. -EOPNOTSUPP where the file
-/// system has no holes.
+/// fallocate(2) with FALLOC_FL_PUNCH_HOLE: makes bytes zeros and frees their space. -EOPNOTSUPP if the file system has
+/// no holes.
 static inline int baton_punch_hole(int file, int64_t offset, int64_t length) {
     return baton_result(syscall(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length));
 }
@@ -181,8 +182,8 @@ static inline long baton_omitted_time(void) {
     return (1l << 30) - 2l;
 }
 
-/// sync_file_range(2) with SYNC_FILE_RANGE_WRITE, hidden without _GNU_SOURCE: starts writing dirty pages of the range
-/// to disk and returns without waiting for them. It promises nothing about durability; only fsync does.
+/// sync_file_range(2) with SYNC_FILE_RANGE_WRITE, hidden without _GNU_SOURCE: starts to write dirty pages of the range
+/// to disk, and does not wait. It makes nothing durable; only fsync does.
 static inline int baton_start_writeback(int file, int64_t offset, int64_t length) {
     const unsigned write = 2; /* SYNC_FILE_RANGE_WRITE */
 #if defined(SYS_sync_file_range)
@@ -192,11 +193,14 @@ static inline int baton_start_writeback(int file, int64_t offset, int64_t length
 #endif
 }
 
-/// fcntl(2) with F_SETLEASE, hidden without _GNU_SOURCE: 0 where nothing has a file open for writing, nor mapped so,
-/// also when the descriptor of the mapping was closed; 1 where something has, and where the kernel does not tell (of
-/// files of other users, and on file systems without leases). A lease is given in the first case alone, and given back
-/// at once: who opens the file for writing in between waits for that (with O_NONBLOCK it is refused). The kernel tells
-/// the holder with a signal that somebody waits, by default SIGIO, which ends a process; SIGURG does not.
+/// fcntl(2) with F_SETLEASE, hidden without _GNU_SOURCE: whether a program may have a file open for writing.
+///
+/// Returns 0 if the file is neither open for writing nor mapped for it, even after the mapping's descriptor was closed.
+/// Returns 1 if it is, and if the kernel does not tell (files of other users, file systems without leases).
+///
+/// A lease is granted in the first case only, and released at once. A program that opens the file for writing in
+/// between waits, or is refused with O_NONBLOCK. The kernel then signals the holder. The default signal SIGIO ends a
+/// process; SIGURG does not.
 static inline int baton_may_have_writer(int file) {
     const long set_signal = 10 /* F_SETSIG */, urgent = 23 /* SIGURG */;
     const long set_lease = 1024 /* F_SETLEASE */, read = 0 /* F_RDLCK */, none = 2 /* F_UNLCK */;
@@ -206,10 +210,12 @@ static inline int baton_may_have_writer(int file) {
     return 0;
 }
 
-/// sync_file_range(2) of all of a file, with SYNC_FILE_RANGE_WAIT_BEFORE and SYNC_FILE_RANGE_WRITE: starts writing each
-/// page to disk that is not as the disk has it. What is mapped is write-protected for that, so that the next store is
-/// seen by the file system. It waits for pages that are on their way to the disk, or those would be left out; it does
-/// not wait for those that it sends. Nothing where the file system has no disk.
+/// sync_file_range(2) of a whole file, with SYNC_FILE_RANGE_WAIT_BEFORE and SYNC_FILE_RANGE_WRITE: starts to write each
+/// changed page to disk.
+///
+/// This write-protects mapped pages, so that the file system sees the next store. It waits for pages that are being
+/// written, which would otherwise be left out, and not for those that it starts. Does nothing if the file system has no
+/// disk.
 static inline int baton_protect_mapped(int file) {
     const unsigned flags = 1 | 2;
 #if defined(SYS_sync_file_range)
@@ -219,9 +225,11 @@ static inline int baton_protect_mapped(int file) {
 #endif
 }
 
-/// What a file asks of direct writes, in bytes: offset, length and memory are multiples of it. statx(2) with
-/// STATX_DIOALIGN, which older headers do not name; the fields stand where the kernel puts them in its 256 bytes. 0
-/// where the file system takes no direct writes, or cannot tell (before Linux 6.1).
+/// The alignment of direct writes of a file, in bytes, for offset, length and memory; 0 if the file system takes no
+/// direct writes, or cannot tell (before Linux 6.1).
+///
+/// statx(2) with STATX_DIOALIGN, which older headers do not name. The fields are at the kernel's offsets in its 256
+/// bytes.
 static inline uint32_t baton_direct_alignment(int file) {
     uint32_t status[64] = {0};
     const unsigned empty_path = 0x1000 /* AT_EMPTY_PATH */, wanted = 0x2000 /* STATX_DIOALIGN */;
@@ -231,8 +239,8 @@ static inline uint32_t baton_direct_alignment(int file) {
     return memory > offset ? memory : offset;
 }
 
-/// fcntl(2) with F_SETFL: has an open file read and written past the page cache, or through it again. O_DIRECT is
-/// hidden without _GNU_SOURCE. -EINVAL where the file system does not take it.
+/// fcntl(2) with F_SETFL: turns O_DIRECT of an open file on or off, with which reads and writes bypass the page cache.
+/// It is hidden without _GNU_SOURCE. -EINVAL if the file system does not support it.
 static inline int baton_set_direct(int file, int direct) {
 #if defined(__aarch64__)
     const long flag = 0200000; /* O_DIRECT */
@@ -244,37 +252,37 @@ static inline int baton_set_direct(int file, int direct) {
     return baton_result(syscall(SYS_fcntl, file, 4 /* F_SETFL */, direct ? flags | flag : flags & ~flag));
 }
 
-/// lseek(2) with SEEK_DATA, hidden without _GNU_SOURCE: where the next byte is, from `offset` on, that is in no hole.
-/// -ENXIO where there is none; -EINVAL where the file system cannot tell. It moves the file's own position.
+/// lseek(2) with SEEK_DATA, hidden without _GNU_SOURCE: the offset of the next byte, from `offset` on, that is not in a
+/// hole. -ENXIO if there is none; -EINVAL if the file system cannot tell. It moves the file's own position.
 static inline int64_t baton_next_data(int file, int64_t offset) {
     const int data = 3; /* SEEK_DATA */
     long found = syscall(SYS_lseek, file, offset, data);
     return found < 0 ? -(int64_t)errno : (int64_t)found;
 }
 
-/// The same with SEEK_HOLE: where the next hole begins, from `offset` on; the end of the file counts as one.
+/// The same with SEEK_HOLE: the offset of the next hole, from `offset` on. The end of the file counts as one.
 static inline int64_t baton_next_hole(int file, int64_t offset) {
     const int hole = 4; /* SEEK_HOLE */
     long found = syscall(SYS_lseek, file, offset, hole);
     return found < 0 ? -(int64_t)errno : (int64_t)found;
 }
 
-/// syncfs(2), hidden without _GNU_SOURCE: makes durable all that was written to the file system that `file` is on.
-/// Since Linux 5.8 it tells when that failed.
+/// syncfs(2), hidden without _GNU_SOURCE: makes everything durable that was written to the file system of `file`. It
+/// reports failures since Linux 5.8.
 static inline int baton_synchronize_file_system(int file) {
     return baton_result(syscall(SYS_syncfs, file));
 }
 
-/// The kind of file system that a file is on, as statfs(2) numbers them (all below 2^32); 0 where nobody can tell.
+/// The type of a file's file system, as numbered by statfs(2) (all below 2^32); 0 if it is unknown.
 static inline uint32_t baton_file_system(int file) {
     struct statfs status;
     return fstatfs(file, &status) == 0 ? (uint32_t)status.f_type : 0;
 }
 
-/// A number that a file system has kept since it was made, on whatever device it is found; 0 where it tells none.
+/// A number of a file's file system that never changes, whatever device it is on; 0 if there is none.
 ///
-/// ext2 to ext4, Btrfs and ZFS make f_fsid of statfs(2) of it: Btrfs also of the subvolume, in which alone a file's
-/// number is its own. Others take the device's number for f_fsid, and mostly tell their UUID (FS_IOC_GETFSUUID, since
+/// ext2 to ext4, Btrfs and ZFS derive f_fsid of statfs(2) from it. Btrfs also uses the subvolume, which is the scope of
+/// its inode numbers. Others use the device's number for f_fsid, and mostly report their UUID (FS_IOC_GETFSUUID, since
 /// Linux 6.9).
 static inline uint64_t baton_file_system_number(int file) {
     struct statfs status;
@@ -293,16 +301,17 @@ static inline uint64_t baton_file_system_number(int file) {
     return halves[0] ^ halves[1];
 }
 
-/// The version of Landlock that the kernel speaks, 1 or more. -ENOSYS where it was built without (or before Linux
-/// 5.13), -EOPNOTSUPP where it is switched off. The numbers of its three calls are the same on every architecture;
-/// older headers of the C library do not name them, nor what later versions added, so both stand here.
+/// The version of Landlock that the kernel supports, 1 or more. -ENOSYS if it was built without (or before Linux 5.13),
+/// -EOPNOTSUPP if it is disabled.
+///
+/// The numbers of its three calls are the same on every architecture. Older headers name neither them nor later
+/// additions, so both are defined here.
 static inline int baton_landlock_version(void) {
     return baton_result(syscall(444, (void *)0, (size_t)0, 1u /* LANDLOCK_CREATE_RULESET_VERSION */));
 }
 
-/// landlock_create_ruleset(2): the descriptor of a rule set that denies what it names: `files` (LANDLOCK_ACCESS_FS_*),
-/// `network` (version 4) and `scopes` (version 6). A kernel that knows fewer fields takes the others as long as they
-/// are 0.
+/// landlock_create_ruleset(2): the descriptor of a rule set that denies `files` (LANDLOCK_ACCESS_FS_*), `network`
+/// (version 4) and `scopes` (version 6). A kernel that knows fewer fields accepts the others if they are 0.
 static inline int baton_landlock_create(uint64_t files, uint64_t network, uint64_t scopes) {
     struct {
         uint64_t files, network, scopes;
@@ -310,7 +319,7 @@ static inline int baton_landlock_create(uint64_t files, uint64_t network, uint64
     return baton_result(syscall(444, &attributes, sizeof attributes, 0u));
 }
 
-/// landlock_add_rule(2): allows `access` beneath the folder that `folder` is open on, wherever it is moved.
+/// landlock_add_rule(2): allows `access` beneath the open folder, wherever it is moved.
 static inline int baton_landlock_allow_beneath(int rules, int folder, uint64_t access) {
     struct {
         uint64_t access;
@@ -319,15 +328,15 @@ static inline int baton_landlock_allow_beneath(int rules, int folder, uint64_t a
     return baton_result(syscall(445, rules, 1 /* LANDLOCK_RULE_PATH_BENEATH */, &rule, 0u));
 }
 
-/// landlock_restrict_self(2): binds the calling thread, and every thread and process that it makes, to the rules, for
-/// good. The kernel asks first for a promise to gain no privileges by exec, which binds the same thread.
+/// landlock_restrict_self(2): restricts the calling thread, and every thread and process that it makes, for good. The
+/// kernel first demands no_new_privs, which applies to the same thread.
 static inline int baton_landlock_restrict_thread(int rules) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -errno;
     return baton_result(syscall(446, rules, 0u));
 }
 
 /// prctl(2) with PR_SET_DUMPABLE 0 (variadic, which Swift does not import): no core of this process is made, not even
-/// through a pipe, and its files under /proc and its memory are root's alone. exec takes it back.
+/// through a pipe, and only root may access its files under /proc and its memory. exec resets it.
 static inline int baton_forbid_dumping(void) {
     return baton_result(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 }
@@ -337,23 +346,75 @@ static inline int baton_is_dumpable(void) {
     return baton_result(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
 }
 
-/// Overwrites what functions that have returned left on the stack, 32 KiB below the caller. Not inlined, or it would be
-/// the caller's own frame that grows; explicit_bzero(3), or the compiler would leave it out.
+/// Overwrites the remains of returned functions on the stack, 32 KiB below the caller. Not inlined, or the caller's own
+/// frame would grow. With explicit_bzero(3), which the compiler may not remove.
 __attribute__((noinline)) static void baton_wipe_stack(void) {
     unsigned char left[32 << 10];
     explicit_bzero(left, sizeof left);
 }
 
-/// mallopt(3), which is glibc's and no system call: blocks of this size and more are mapped apart, and what is free at
-/// the end of a heap beyond it goes back to the system. Fixed from then on.
+/// mallopt(3), which is glibc's and not a system call: maps blocks of this size and more separately, and returns free
+/// memory beyond it at the end of a heap to the system. Both sizes are fixed from then on.
 static inline void baton_map_blocks_from(int size) {
     mallopt(M_MMAP_THRESHOLD, size);
     mallopt(M_TRIM_THRESHOLD, size);
 }
 
-/// malloc_usable_size(3), as above: for how many bytes a block of the heap has room.
+/// malloc_usable_size(3), as above: the usable size of a block of the heap.
 static inline long baton_usable_size(void *block) {
     return (long)malloc_usable_size(block);
+}
+
+// --- The executor of the concurrency runtime ---
+
+// In C because the runtime's hooks have Swift's calling convention, which no Swift function pointer can have. The hooks
+// are those of swift/Runtime/Concurrency.h, which no module exports. `original` is what the runtime would have called.
+
+void baton_pool_enqueue(void *job);
+void baton_pool_enqueue_at(void *job, uint64_t deadline, _Bool is_suspending);
+void baton_pool_enqueue_after(void *job, uint64_t delay);
+
+typedef void (*baton_enqueue_hook)(void *job, void *original) __attribute__((swiftcall));
+typedef void (*baton_enqueue_after_hook)(unsigned long long delay, void *job, void *original)
+    __attribute__((swiftcall));
+typedef void (*baton_enqueue_at_hook)(
+    long long seconds, long long nanoseconds, long long tolerance_seconds, long long tolerance_nanoseconds, int clock,
+    void *job, void *original) __attribute__((swiftcall));
+
+extern baton_enqueue_hook swift_task_enqueueGlobal_hook;
+extern baton_enqueue_after_hook swift_task_enqueueGlobalWithDelay_hook;
+extern baton_enqueue_at_hook swift_task_enqueueGlobalWithDeadline_hook;
+extern void swift_job_run(void *job, void *executor, uintptr_t implementation) __attribute__((swiftcall));
+
+__attribute__((swiftcall)) static void baton_enqueue(void *job, void *original) {
+    (void)original;
+    baton_pool_enqueue(job);
+}
+
+__attribute__((swiftcall)) static void baton_enqueue_after(unsigned long long delay, void *job, void *original) {
+    (void)original;
+    baton_pool_enqueue_after(job, delay);
+}
+
+__attribute__((swiftcall)) static void baton_enqueue_at(
+    long long seconds, long long nanoseconds, long long tolerance_seconds, long long tolerance_nanoseconds, int clock,
+    void *job, void *original) {
+    (void)tolerance_seconds, (void)tolerance_nanoseconds, (void)original;
+    // Clock 1 counts sleep (CLOCK_BOOTTIME), clock 2 does not (CLOCK_MONOTONIC).
+    uint64_t deadline = seconds < 0 ? 0 : (uint64_t)seconds * 1000000000 + (uint64_t)nanoseconds;
+    baton_pool_enqueue_at(job, deadline, clock == 2);
+}
+
+/// Has the concurrency runtime give the jobs of its global executor to the functions above.
+static inline void baton_install_executor(void) {
+    swift_task_enqueueGlobal_hook = baton_enqueue;
+    swift_task_enqueueGlobalWithDelay_hook = baton_enqueue_after;
+    swift_task_enqueueGlobalWithDeadline_hook = baton_enqueue_at;
+}
+
+/// Runs a job on the calling thread, as one of the global executor.
+static inline void baton_run_job(void *job) {
+    swift_job_run(job, 0, 0);
 }
 
 #endif

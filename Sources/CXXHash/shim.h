@@ -2,10 +2,10 @@
 
 /// XXH3-128 of the system's libxxhash.
 ///
-/// The functions of xxhash.h would import by themselves; what they lack is the run-time choice of AVX2 or AVX-512. The
-/// library carries that as well where it was built with it (Debian and Ubuntu on x86-64), under other names, so the
-/// names are declared weak here: absent, they are NULL and the portable functions are called. Measured on one core at
-/// 1 MiB: 19 GB/s portable, over 50 GB/s dispatched.
+/// Swift could import the functions of xxhash.h, but they do not choose AVX2 or AVX-512 at run time. A library that was
+/// built with that choice (Debian and Ubuntu on x86-64) has it under other names. They are declared weak here: if they
+/// are missing, they are NULL and the portable functions are called. Measured on one core at 1 MiB: 19 GB/s portable,
+/// over 50 GB/s dispatched.
 #ifndef BATON_CXXHASH_SHIM_H
 #define BATON_CXXHASH_SHIM_H
 
@@ -16,15 +16,15 @@ extern XXH128_hash_t XXH3_128bits_dispatch(const void *input, size_t length) __a
 extern XXH_errorcode XXH3_128bits_update_dispatch(XXH3_state_t *state, const void *input, size_t length)
     __attribute__((weak));
 
-/// Writes the checksum of `length` bytes, in its canonical (big-endian) form, to the 16 bytes at `checksum`, which need
-/// no alignment.
+/// Writes the checksum of `length` bytes, in its canonical (big-endian) form, to the 16 bytes at `checksum`, which may
+/// be unaligned.
 static inline void baton_xxh3_128(const void *bytes, size_t length, void *checksum) {
     const XXH128_hash_t hash =
         XXH3_128bits_dispatch ? XXH3_128bits_dispatch(bytes, length) : XXH3_128bits(bytes, length);
     XXH128_canonicalFromHash((XXH128_canonical_t *)checksum, hash);
 }
 
-/// Takes `length` bytes more into a state made by XXH3_createState and XXH3_128bits_reset.
+/// Adds `length` bytes to a state made by XXH3_createState and XXH3_128bits_reset.
 static inline void baton_xxh3_128_update(XXH3_state_t *state, const void *bytes, size_t length) {
     if (XXH3_128bits_update_dispatch) {
         XXH3_128bits_update_dispatch(state, bytes, length);
@@ -33,7 +33,7 @@ static inline void baton_xxh3_128_update(XXH3_state_t *state, const void *bytes,
     }
 }
 
-/// Writes the checksum of what the state has taken, canonical, to the 16 bytes at `checksum`.
+/// Writes the canonical checksum of a state to the 16 bytes at `checksum`.
 static inline void baton_xxh3_128_digest(const XXH3_state_t *state, void *checksum) {
     XXH128_canonicalFromHash((XXH128_canonical_t *)checksum, XXH3_128bits_digest(state));
 }

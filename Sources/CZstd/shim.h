@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Zstandard of the system's libzstd: its stable interface alone. The functions import by themselves; the two sizes
-/// below are macros with a cast, which do not.
+/// The stable interface of the system's libzstd. Swift imports the functions. The two sizes below are macros with a
+/// cast, which it does not import.
 #ifndef BATON_CZSTD_SHIM_H
 #define BATON_CZSTD_SHIM_H
 
 #include <zstd.h>
 #include <zstd_errors.h>
 
-/// What ZSTD_getFrameContentSize answers for a frame that does not tell its content's size.
+/// The result of ZSTD_getFrameContentSize for a frame that does not state the size of its content.
 static inline unsigned long long baton_zstd_content_size_unknown(void) { return ZSTD_CONTENTSIZE_UNKNOWN; }
 
-/// What ZSTD_getFrameContentSize answers for what is no frame.
+/// The result of ZSTD_getFrameContentSize for bytes that are not a frame.
 static inline unsigned long long baton_zstd_content_size_error(void) { return ZSTD_CONTENTSIZE_ERROR; }
 
 #endif

@@ -9,7 +9,7 @@ import Testing
 @Suite("Addresses")
 struct AddressTests {
     @Test(
-        "IP addresses read as people write them",
+        "IP addresses are read as people write them",
         arguments: [
             ("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "0.0.0.0"), ("255.255.255.255", "255.255.255.255"),
             ("::1", "::1"), ("::", "::"), ("2001:DB8:0:0:0:0:0:1", "2001:db8::1"),
@@ -25,7 +25,7 @@ struct AddressTests {
     }
 
     @Test(
-        "What is not an IP address is none",
+        "Text that is not an IP address is refused",
         arguments: [
             "", " ", "localhost", "1.2.3", "1.2.3.4.5", "256.1.1.1", "1.2.3.4%lo", "1.2.3.4 ", "::1::", "[::1]",
             "fe80::1%", "fe80::1%no-such-interface", "fe80::1%0", "::1\0", "1.2.3.4\0.5", "fe80::1%-1",
@@ -35,12 +35,12 @@ struct AddressTests {
         #expect(IPAddress(text) == nil)
     }
 
-    @Test("Only 4 and 16 bytes are an address", arguments: [0, 3, 5, 15, 17, 1000])
+    @Test("Only 4 or 16 bytes are an address", arguments: [0, 3, 5, 15, 17, 1000])
     func byteCounts(_ count: Int) {
         #expect(IPAddress(bytes: [UInt8](repeating: 1, count: count)) == nil)
     }
 
-    @Test("One address is one value")
+    @Test("Each address has one value")
     func equality() throws {
         let mapped = [UInt8](repeating: 0, count: 10) + [0xff, 0xff, 192, 0, 2, 1]
         #expect(IPAddress(bytes: mapped) == IPAddress("192.0.2.1"))
@@ -77,7 +77,7 @@ struct AddressTests {
     }
 
     @Test(
-        "Socket addresses read as they are written",
+        "Socket addresses are read as they are written",
         arguments: [
             "192.0.2.1:4000", "[2001:db8::1]:1", "[fe80::1%lo]:65535", "0.0.0.0:0", "/run/baton/node", "/a b/ü",
         ])
@@ -87,7 +87,7 @@ struct AddressTests {
     }
 
     @Test(
-        "What is not a socket address is none",
+        "Text that is not a socket address is refused",
         arguments: [
             "", ":", "192.0.2.1", "192.0.2.1:", "192.0.2.1:65536", "192.0.2.1:-1", "192.0.2.1:+1", "192.0.2.1: 1",
             "192.0.2.1:000001", "2001:db8::1:4000", "[192.0.2.1]:1", "[2001:db8::1]", "[2001:db8::1:1", "relative",
@@ -116,7 +116,7 @@ struct AddressTests {
         #expect(throws: SocketError.self) {
             try SocketAddress.unix(FilePath(longest + "x")).withSystemAddress { _, _ in }
         }
-        // Shorter than what its family needs, or of no family: nothing is read beyond it.
+        // Too short for its family, or of no family: nothing beyond the given length is read.
         var storage = sockaddr_storage()
         #expect(SocketAddress(storage, length: 0) == nil)
         #expect(SocketAddress(storage, length: 1) == nil)
@@ -126,13 +126,14 @@ struct AddressTests {
         #expect(SocketAddress(storage, length: 2) == .unix(""))
     }
 
-    @Test("This machine has its loopback addresses, each once, and lists none unless asked")
+    @Test("Loopback addresses are listed once each, and only on request")
     func interfaces() throws {
         let all = try InterfaceAddress.current(includingLoopback: true)
         #expect(all.contains { $0.address == .ipv4Loopback && $0.interfaceName == "lo" && $0.interfaceIndex > 0 })
         #expect(try InterfaceAddress.source(towards: .ipv4Loopback) == .ipv4Loopback)
         #expect(try InterfaceAddress.source(towards: .ipv6Loopback) == .ipv6Loopback)
-        // For documentation alone (RFC 5737, 6890): wherever it leads, it leads there from an address of this machine.
+        // An address for documentation only (RFC 5737, 6890). Wherever its route leads, the source is an address of
+        // this machine.
         let other = try #require(IPAddress("192.0.2.1"))
         if let source = try? InterfaceAddress.source(towards: other) { #expect(all.contains { $0.address == source }) }
         #expect(Set(all).count == all.count)

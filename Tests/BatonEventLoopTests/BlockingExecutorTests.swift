@@ -48,9 +48,9 @@ struct BlockingExecutorTests {
         #expect(await worker.signalsAreBlocked())
     }
 
-    @Test("A blocked executor holds up nobody else")
+    @Test("A blocked executor does not delay others")
     func blocking() async throws {
-        // More of them than there are processors.
+        // More executors than there are processors.
         let executors = try (0..<16).map { try BlockingExecutor(name: "test-block-\($0)") }
         let mayGoOn = Box(false)
         let blocked = executors.map { executor in

@@ -5,14 +5,14 @@ import BatonTestSupport
 import Testing
 
 @Suite("Budget of bytes") struct ByteBudgetTests {
-    @Test("What is reserved is there, however much others take, and no ceiling is passed")
+    @Test("A reserve stays available whatever others take, and no part exceeds its ceiling")
     func noneStarves() {
         let budget = ByteBudget(bytes: 100)
         let greedy = budget.part(reserved: 10, ceiling: 70)
         let modest = budget.part(reserved: 30, ceiling: 60)
         #expect(greedy.available == 70 && modest.available == 60)
         #expect(greedy.take(70) && !greedy.take(1))
-        // 60 were common.
+        // 60 bytes were common.
         #expect(budget.common == 0 && budget.held == 70)
         #expect(modest.available == 30 && !modest.take(31) && modest.take(30) && !modest.take(1))
         #expect(budget.held == budget.bytes)
@@ -37,10 +37,10 @@ import Testing
         withExtendedLifetime((second, third)) {}
     }
 
-    @Test("What grows takes as it grows, and gives all of it back with its last reference")
+    @Test("A reservation takes bytes as it grows, and gives them back with its last reference")
     func growing() {
         let part = ByteBudget(bytes: 100).part(reserved: 20, ceiling: 80)
-        var room: GrowingRoom? = GrowingRoom(in: part)
+        var room: ByteReservation? = ByteReservation(in: part)
         #expect(room?.grow(by: 50) == true && room?.grow(by: 31) == false && room?.grow(by: 30) == true)
         #expect(part.held == 80 && room?.bytes == 80)
         room?.shrink(by: 60)
@@ -49,24 +49,24 @@ import Testing
         #expect(part.held == 0)
     }
 
-    @Test("Each owner leaves at least as much as it has for the others, in however many rooms")
+    @Test("Each owner leaves at least as much as it has for others, however many reservations it makes")
     func owners() {
         let shared = SharedPart(ByteBudget(bytes: 100).part(reserved: 100, ceiling: 100))
-        var greedy = [shared.room(of: "a"), shared.room(of: "a")]
+        var greedy = [shared.reservation(of: "a"), shared.reservation(of: "a")]
         #expect(greedy[0].grow(by: 30) && greedy[1].grow(by: 20) && !greedy[1].grow(by: 1))
-        let second = shared.room(of: "b")
+        let second = shared.reservation(of: "b")
         #expect(!second.grow(by: 26) && second.grow(by: 25))
-        let third = shared.room(of: "c")
+        let third = shared.reservation(of: "c")
         #expect(third.grow(by: 12) && !third.grow(by: 1) && !greedy[0].grow(by: 1))
         #expect(shared.held == 87)
-        // What it gave back it can have again.
+        // It can have again what it gave back.
         greedy.removeLast()
         #expect(shared.held == 67 && third.grow(by: 10) && !third.grow(by: 1))
         greedy = []
         #expect(second.grow(by: 14) && shared.held == 61)
     }
 
-    @Test("Whoever takes and gives back whatever, the total and what is reserved for the others hold")
+    @Test("For any sequence of takes and returns, the total and the reserves of others hold")
     func anyOrder() {
         let seed = SeededGenerator.chosenSeed
         var generator = SeededGenerator(seed: seed)

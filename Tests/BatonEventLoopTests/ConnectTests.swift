@@ -10,10 +10,10 @@ import Testing
 struct ConnectTests {
     private let loop = EventLoop(name: "test-connect")
 
-    @Test("Where nobody listens the connection is refused")
+    @Test("Without a listener the connection is refused")
     func refused() async throws {
         let address = try Dialing.deadAddress()
-        // The kernel may still be taking the listener down.
+        // The kernel may still be closing the listener.
         try await eventually("refused") {
             await Dialing.failure { () async throws(SocketError) in try await Socket.connect(to: address, on: loop) }?
                 .code
@@ -21,7 +21,7 @@ struct ConnectTests {
         }
     }
 
-    @Test("Where nobody answers the attempt ends in time")
+    @Test("Without an answer the attempt ends in time")
     func timesOut() async throws {
         let hole = try Dialing.BlackHole()
         let start = MonotonicClock.nanoseconds()
@@ -90,7 +90,7 @@ struct ConnectTests {
         withExtendedLifetime(folder) {}
     }
 
-    @Test("A Unix-domain listener whose queue is full is waited for")
+    @Test("An attempt waits for a Unix-domain listener whose queue is full")
     func fullUnixQueue() async throws {
         let folder = try TemporaryFolder()
         let listener = try Listener(at: .unix(folder.path.appending("s")), on: loop, backlog: 0)
@@ -107,7 +107,7 @@ struct ConnectTests {
         withExtendedLifetime((first, second, folder.path)) {}
     }
 
-    @Test("Of several addresses the first that answers wins, without waiting for the silent one")
+    @Test("The first address that answers wins, without waiting for a silent one")
     func race() async throws {
         let hole = try Dialing.BlackHole()
         let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
@@ -159,7 +159,7 @@ struct ConnectTests {
         listener.start { _ in }
         _ = try await Socket.connect(toAnyOf: [listener.localAddress, listener.localAddress], on: loop)
 
-        // Sixteen on which nobody listens (all of 127/8 is this machine) keep the good one at place 16 or 17.
+        // Sixteen addresses without a listener put the good one in place 16 or 17; all of 127/8 is this machine.
         let port = try Dialing.deadAddress().port ?? 0
         let dead = try (1...16).map { number in
             SocketAddress.ip(try #require(IPAddress("127.7.7.\(number)")), port: port)
@@ -172,8 +172,8 @@ struct ConnectTests {
         #expect(beyond?.code == .connectionRefused)
     }
 
-    @Test("When all fail, the most telling failure is reported")
-    func mostTelling() async throws {
+    @Test("When all fail, the most informative failure is reported")
+    func mostInformative() async throws {
         let hole = try Dialing.BlackHole()
         let error = await Dialing.failure { () async throws(SocketError) in
             try await Socket.connect(

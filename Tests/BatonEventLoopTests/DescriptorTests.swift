@@ -24,7 +24,7 @@ extension OwnProcess {
             }
         }
 
-        @Test("Closes once when asked, and leaves the number to whoever gets it next")
+        @Test("Closes once, and not the next descriptor with the same number")
         func close() async {
             await #expect(processExitsWith: .success) {
                 let number = Descriptors.openNull()
@@ -68,7 +68,7 @@ extension OwnProcess {
         @Test("The limit is near exactly when the reserve is all that is free, and sockets leave it free")
         func reserve() async {
             await #expect(processExitsWith: .success) {
-                // Dispatch opens descriptors of its own for its first source, when its thread gets a turn.
+                // Dispatch opens descriptors of its own for its first source, when its thread runs.
                 let loop = EventLoop(name: "test")
                 let (turns, turn) = AsyncStream<Void>.makeStream()
                 let timer = Timer(on: loop) { turn.finish() }

@@ -39,7 +39,7 @@ struct EventLoopTests {
         #expect(await counter.value == 1)
     }
 
-    @Test("Work and jobs of actors run in the order in which they were put there")
+    @Test("Work and jobs of actors run in the order in which they were added")
     func order() async throws {
         let loop = EventLoop(name: "test")
         let seen = Box<[Int]>([])
@@ -50,7 +50,7 @@ struct EventLoopTests {
         #expect(seen.value == Array(0..<1000))
     }
 
-    @Test("A loop ends with its last reference, work that is put there keeps it")
+    @Test("A loop ends with its last reference, and pending work keeps it alive")
     func release() async throws {
         var loop: EventLoop? = EventLoop(name: "test")
         let released = WeakBox(loop!)
@@ -87,7 +87,7 @@ struct EventLoopTests {
 extension OwnProcess {
     @Suite("Event loop")
     struct EventLoopEntryTests {
-        @Test("Entering from elsewhere stops the process")
+        @Test("Entering an actor from another thread stops the process")
         func wrongEntryStops() async throws {
             await #expect(processExitsWith: .failure) {
                 let counter = Counter(on: EventLoop(name: "test"))

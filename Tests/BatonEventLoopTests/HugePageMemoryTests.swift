@@ -7,9 +7,9 @@ import Testing
 
 @Suite("Memory for huge pages")
 struct HugePageMemoryTests {
-    /// The flags of the mapping that an address is in; nil where there is none.
+    /// The flags of the mapping at an address; nil if there is none.
     private func flags(at address: Int) throws -> Set<Substring>? {
-        // Of a file of no size String(contentsOfFile:) reads the beginning alone.
+        // String(contentsOfFile:) reads only the beginning of a file without a size.
         let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/self/smaps"))
         let text = String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
         var isHere = false
@@ -27,7 +27,7 @@ struct HugePageMemoryTests {
     }
 
     @Test(
-        "It begins with a huge page, which the kernel is asked for, and is gone with its owner",
+        "It is aligned to a huge page, requests huge pages, and is unmapped with its owner",
         arguments: [1, 4_200_000])
     func life(_ count: Int) throws {
         var memory: HugePageMemory? = HugePageMemory(count: count)
@@ -39,7 +39,7 @@ struct HugePageMemoryTests {
         bytes.initializeMemory(as: UInt8.self, repeating: 5)
         #expect(try flags(at: address)?.contains("hg") == true)
         memory = nil
-        // Something else may have been mapped there meanwhile; it has not asked for huge pages.
+        // Something else may have been mapped there meanwhile. It has not asked for huge pages.
         #expect(try flags(at: address)?.contains("hg") != true)
     }
 }

@@ -54,7 +54,7 @@ struct ListenerTests {
         #expect(Set(accepted.value.map(\.remoteAddress)) == [overIPv4.localAddress, overIPv6.localAddress])
     }
 
-    @Test("A port in use is told, and free again after a close")
+    @Test("A port in use is reported, and free again after a close")
     func portInUse() async throws {
         let first = try Listener.onAllAddresses(port: 0, on: loop)
         let port = try #require(first.localAddress.port)
@@ -70,7 +70,7 @@ struct ListenerTests {
         }
     }
 
-    @Test("An address of another machine is told")
+    @Test("An address of another machine is reported")
     func foreignAddress() throws {
         let address = try #require(SocketAddress("192.0.2.1:0"))
         #expect(Self.code { () throws(SocketError) in try Listener(at: address, on: loop) } == .addressUnavailable)
@@ -92,13 +92,13 @@ struct ListenerTests {
         #expect(onLoop.value)
     }
 
-    @Test("While accepting rests, connections wait")
+    @Test("While accepting is paused, connections wait")
     func pause() async throws {
         let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
         let accepted = Box<[Socket]>([])
         listener.pauseAccepting(true)
         listener.start { socket in accepted.change { $0.append(socket) } }
-        // More than one turn of the loop accepts.
+        // More connections than one turn of the loop accepts.
         var sockets: [Socket] = []
         for _ in 0..<40 { sockets.append(try await Socket.connect(to: listener.localAddress, on: loop)) }
         #expect(accepted.value.isEmpty)
@@ -106,7 +106,7 @@ struct ListenerTests {
         try await eventually("all accepted") { accepted.value.count == 40 }
     }
 
-    @Test("A closed listener refuses, and drops who was waiting")
+    @Test("A closed listener refuses, and drops waiting connections")
     func closed() async throws {
         let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
         let address = listener.localAddress
@@ -172,7 +172,7 @@ struct ListenerTests {
         withExtendedLifetime(folder) {}
     }
 
-    @Test("What is not a socket is left alone: a file, a folder, a link")
+    @Test("A file, a folder and a link at the path are left alone")
     func notASocket() throws {
         let folder = try TemporaryFolder()
         let file = folder.path.appending("file")
@@ -191,7 +191,7 @@ struct ListenerTests {
         withExtendedLifetime(folder) {}
     }
 
-    @Test("A file that has taken the place of ours is left alone")
+    @Test("A file that replaced the listener's own is left alone")
     func replaced() throws {
         let folder = try TemporaryFolder()
         let path = folder.path.appending("node")
@@ -242,7 +242,7 @@ struct ListenerTests {
         withExtendedLifetime(folder) {}
     }
 
-    @Test("Of programs that start at once exactly one gets the file", arguments: 0..<10)
+    @Test("Exactly one of several programs that start at once gets the file", arguments: 0..<10)
     func startRace(_ round: Int) async throws {
         let folder = try TemporaryFolder()
         let path = folder.path.appending("node")
@@ -269,7 +269,7 @@ struct ListenerTests {
 extension OwnProcess {
     @Suite("Listener")
     struct ListenerResourceTests {
-        @Test("Near the limit of descriptors accepting rests, tells so once, does not spin, and goes on")
+        @Test("Near the limit of descriptors, accepting pauses, reports it once, does not spin, and resumes")
         func outOfDescriptors() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
@@ -283,7 +283,7 @@ extension OwnProcess {
                 try await eventually("accepted") { accepted.value.count == 1 }
                 for round in 1...3 {
                     let dialer = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-                    // From here on only the reserve is free: holes below it are filled.
+                    // From here on only the reserve is free, because all lower numbers are in use.
                     let fillers = try Descriptors.fill(to: 128)
                     var target = sockaddr_in()
                     target.sin_family = sa_family_t(AF_INET)
@@ -304,7 +304,7 @@ extension OwnProcess {
                     #expect(Machine.processorTime() - before < 100_000_000)
                     #expect(troubles.value.count == round)
                     #expect(accepted.value.count == round)
-                    // A connection that is asked for in this state fails in plain words and leaves nothing behind.
+                    // An attempt to connect fails in plain words now, and leaves nothing behind.
                     let failure = await Dialing.failure { () async throws(SocketError) in
                         try await Socket.connect(to: listener.localAddress, on: loop)
                     }
@@ -319,7 +319,7 @@ extension OwnProcess {
             }
         }
 
-        @Test("A listener gives its descriptors and handlers back, and those of failed ones too")
+        @Test("A listener releases its descriptors and handlers, and so do failed ones")
         func release() async throws {
             await #expect(processExitsWith: .success) {
                 let folder = try TemporaryFolder()
@@ -334,7 +334,7 @@ extension OwnProcess {
                 let before = Machine.openDescriptors()
                 let held = Box<[WeakBox<Box<Int>>]>([])
                 for round in 0..<20 {
-                    // What is released and not closed may be held by its handler a moment longer.
+                    // The handler may hold a socket for a moment if it was released and not closed.
                     let path = folder.path.appending("node-\(round)")
                     let count = Box(0)
                     held.change { $0.append(WeakBox(count)) }

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Network monitor")
 struct NetworkMonitorTests {
-    /// Changing an address needs the right to (CAP_NET_ADMIN) and the program `ip`.
+    /// The program `ip`, which can change addresses with CAP_NET_ADMIN only.
     static let ip: String? = {
         let places: [String] = ["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip", "/bin/ip"]
         guard let program = places.first(where: { access($0, X_OK) == 0 }),
@@ -20,16 +20,16 @@ struct NetworkMonitorTests {
     }()
 
     @Test(
-        "An address that comes or goes is told, on the loop",
+        "A new or removed address is reported on the loop",
         .enabled(if: ip != nil, "this needs the right to change network interfaces, and the program ip"))
     func changes() async throws {
         let ip = try #require(Self.ip)
-        // What a run that was killed here left.
+        // A killed run may have left this address.
         _ = Machine.run(ip, ["address", "del", "127.77.1.2/32", "dev", "lo"])
         let loop = EventLoop(name: "test")
         let seen = Box<[InterfaceAddress]?>(nil)
         let onLoop = Box(true)
-        let monitor = try NetworkMonitor(on: loop, settle: .milliseconds(20), includesLoopback: true) { addresses in
+        let monitor = try NetworkMonitor(on: loop, debounce: .milliseconds(20), includesLoopback: true) { addresses in
             if !loop.isCurrent { onLoop.value = false }
             seen.value = addresses
         }
@@ -46,13 +46,14 @@ struct NetworkMonitorTests {
     }
 
     @Test(
-        "Who asks has the addresses as they are, also before a change is told",
+        "Asking returns the present addresses, also before a change is reported",
         .enabled(if: ip != nil, "this needs the right to change network interfaces, and the program ip"))
     func asked() throws {
         let ip = try #require(Self.ip)
         _ = Machine.run(ip, ["address", "del", "127.77.1.3/32", "dev", "lo"])
         let told = Box(false)
-        let monitor = try NetworkMonitor(on: EventLoop(name: "test"), settle: .seconds(3600), includesLoopback: true) {
+        let monitor = try NetworkMonitor(on: EventLoop(name: "test"), debounce: .seconds(3600), includesLoopback: true)
+        {
             _ in told.value = true
         }
         let extra = try #require(IPAddress("127.77.1.3"))
@@ -67,7 +68,7 @@ struct NetworkMonitorTests {
     }
 
     @Test(
-        "Of two who ask at once none misses a change because the other has read of it",
+        "Neither of two callers at once misses a change that the other has read",
         .enabled(if: ip != nil, "this needs the right to change network interfaces, and the program ip"))
     func askedAtOnce() throws {
         let ip = try #require(Self.ip)
@@ -75,17 +76,17 @@ struct NetworkMonitorTests {
         let extra = try #require(IPAddress("127.77.1.4"))
         let missed = Box(0)
         for _ in 1...100 {
-            // A monitor knows of earlier changes that its addresses are old, and lists them anew whatever it reads.
+            // After an earlier change the monitor would list the addresses anyway, so each round needs a new monitor.
             let loop = EventLoop(name: "test")
-            let monitor = try NetworkMonitor(on: loop, settle: .seconds(3600), includesLoopback: true) { _ in }
-            // The loop would have read of it before anybody asks.
+            let monitor = try NetworkMonitor(on: loop, debounce: .seconds(3600), includesLoopback: true) { _ in }
+            // Keeps the loop busy, which would otherwise read the notification before anybody asks.
             let asked = DispatchSemaphore(value: 0)
             loop.execute { asked.wait() }
             #expect(Machine.run(ip, ["address", "add", "127.77.1.4/32", "dev", "lo"]) == true)
             let ready = Box(0)
             DispatchQueue.concurrentPerform(iterations: 2) { _ in
                 ready.change { $0 += 1 }
-                // Not a moment between them, where there are two processors.
+                // Both ask in the same moment, if there are two processors.
                 let deadline = ContinuousClock.now + .milliseconds(20)
                 while ready.value < 2, ContinuousClock.now < deadline {}
                 if !monitor.addresses.contains(where: { $0.address == extra }) { missed.change { $0 += 1 } }
@@ -98,36 +99,36 @@ struct NetworkMonitorTests {
     }
 }
 
-@Suite("Pace of changes")
+@Suite("Rate limit of changes")
 struct ChangePaceTests {
-    @Test("A few in a row are told at once, then one each interval; a quiet time earns them anew, and no more")
-    func pace() {
-        var pace = ChangePace()
-        let (start, interval, burst) = (UInt64(1000), ChangePace.interval, UInt64(ChangePace.burst))
+    @Test("A burst is reported at once, then one change each interval; quiet time refills the burst")
+    func rateLimit() {
+        var rateLimit = ChangeRateLimit()
+        let (start, interval, burst) = (UInt64(1000), ChangeRateLimit.interval, UInt64(ChangeRateLimit.burst))
         for _ in 0..<burst {
-            #expect(pace.delay(at: start) == 0)
-            pace.note(at: start)
+            #expect(rateLimit.delay(at: start) == 0)
+            rateLimit.record(at: start)
         }
-        #expect(pace.delay(at: start) == interval && pace.delay(at: start + interval - 1) == 1)
+        #expect(rateLimit.delay(at: start) == interval && rateLimit.delay(at: start + interval - 1) == 1)
         for number in 1...10 {
             let now = start + UInt64(number) * interval
-            #expect(pace.delay(at: now) == 0)
-            pace.note(at: now)
-            #expect(pace.delay(at: now) == interval)
+            #expect(rateLimit.delay(at: now) == 0)
+            rateLimit.record(at: now)
+            #expect(rateLimit.delay(at: now) == interval)
         }
         let later = start + 1000 * interval
         for _ in 0..<burst {
-            #expect(pace.delay(at: later) == 0)
-            pace.note(at: later)
+            #expect(rateLimit.delay(at: later) == 0)
+            rateLimit.record(at: later)
         }
-        #expect(pace.delay(at: later) == interval)
+        #expect(rateLimit.delay(at: later) == interval)
     }
 }
 
 extension OwnProcess {
     @Suite("Network monitor")
     struct NetworkMonitorResourceTests {
-        @Test("It gives its descriptor and its handler back")
+        @Test("It releases its descriptor and its handler")
         func release() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")

@@ -30,7 +30,7 @@ extension OwnProcess {
             }
         }
 
-        @Test("After a cancel the signal does nothing, and a new source hears it again")
+        @Test("After a cancel the signal does nothing, and a new source gets it again")
         func cancelAndWatchAgain() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
@@ -50,7 +50,7 @@ extension OwnProcess {
             }
         }
 
-        @Test("Two sources of one signal both hear it")
+        @Test("Two sources of one signal both get it")
         func two() async throws {
             await #expect(processExitsWith: .success) {
                 let first = Box(0)
@@ -63,7 +63,7 @@ extension OwnProcess {
             }
         }
 
-        @Test("An ignored signal is told from one that is not")
+        @Test("An ignored signal is detected")
         func ignored() async throws {
             await #expect(processExitsWith: .success) {
                 #expect(!SignalSource.isIgnored(SIGHUP))
@@ -72,7 +72,7 @@ extension OwnProcess {
             }
         }
 
-        @Test("A source gives its descriptor and its handler back")
+        @Test("A source releases its descriptor and its handler")
         func release() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")

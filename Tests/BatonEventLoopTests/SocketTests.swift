@@ -41,7 +41,7 @@ struct SocketTests {
         withExtendedLifetime(folder) {}
     }
 
-    @Test("A slow reader holds the writer back, and every byte arrives in order")
+    @Test("A slow reader stops the writer, and every byte arrives in order")
     func backPressure() async throws {
         let (dialer, acceptor) = try await tcpPair(paused: true)
         let bytes = pattern(16 << 20)
@@ -54,12 +54,12 @@ struct SocketTests {
         try await eventually("all was sent") { await dialer.hasSentAll }
     }
 
-    @Test("A reader that awaits so many bytes is woken by them or by the end, and not by fewer")
+    @Test("A reader that awaits a number of bytes is woken by them or the end, and not by fewer")
     func awaitedBytes() async throws {
         let (dialer, acceptor) = try await tcpPair()
         acceptor.socket.awaitBytes(10)
         await dialer.send(pattern(9))
-        // Time for a wrong call: a round trip over another connection.
+        // A round trip over another connection gives a wrong call the time to happen.
         let (other, otherEnd) = try await tcpPair()
         await other.send([1])
         try await eventually("came") { await otherEnd.receivedCount == 1 }
@@ -72,7 +72,7 @@ struct SocketTests {
         #expect(await acceptor.receivedCount == 11)
     }
 
-    @Test("A connection goes on on another loop, with what had come, and the socket it had is closed")
+    @Test("A moved connection continues on another loop with its unread bytes, and the old socket is closed")
     func moved() async throws {
         let (dialer, acceptor) = try await tcpPair(paused: true)
         let bytes = pattern(100_000)
@@ -97,7 +97,7 @@ struct SocketTests {
         await dialer.send([1])
         try await eventually("came") { await acceptor.receivedCount == 1 }
         let before = (await dialer.writeCalls, await acceptor.readCalls)
-        // Time for thousands of wrong calls: a round trip over another connection.
+        // A round trip over another connection gives thousands of wrong calls the time to happen.
         let (other, otherEnd) = try await tcpPair()
         await other.send(pattern(1_000_000), thenEnd: true)
         try await eventually("the other one is through") { await otherEnd.isEnded }
@@ -105,7 +105,7 @@ struct SocketTests {
         #expect(await acceptor.readCalls == before.1)
     }
 
-    @Test("What was sent before a hang-up is read to the end, however slowly", arguments: [false, true])
+    @Test("Bytes sent before a hang-up are read to the end, however slowly", arguments: [false, true])
     func hangUpPartialReads(_ paused: Bool) async throws {
         let (first, second) = try unixPair(chunk: 100, paused: paused)
         let bytes = pattern(60_000)
@@ -113,7 +113,7 @@ struct SocketTests {
         try await eventually("sent") { await first.hasSentAll }
         first.socket.close()
         if paused {
-            // The hang-up meets a suspended source.
+            // The hang-up comes while the source is suspended.
             try await eventually("closed") { first.socket.isClosed }
             second.socket.pauseReading(false)
         }
@@ -122,7 +122,7 @@ struct SocketTests {
         #expect(await second.error == nil)
     }
 
-    @Test("Reading may rest again and again after the hang-up")
+    @Test("Reading may be paused repeatedly after the hang-up")
     func hangUpPauses() async throws {
         let bytes = pattern(60_000)
         let (first, second) = try unixPair(chunk: 10, paused: true)
@@ -155,7 +155,7 @@ struct SocketTests {
         #expect(await second.received == pattern(5000))
     }
 
-    @Test("A writer that waits hears of the hang-up, also when its source is made after it")
+    @Test("A waiting writer learns of the hang-up, even if its source is made later")
     func hangUpWhileWriting() async throws {
         let bytes = pattern(10 << 20)
         let (first, second) = try unixPair()
@@ -172,7 +172,7 @@ struct SocketTests {
         pair.0.start(onReadable: {}, onWritable: { called.change { $0 += 1 } })
         pair.0.pauseReading(true)
         pair.1.close()
-        // Give Dispatch the hang-up before the write source exists.
+        // Dispatch gets the hang-up before the write source exists.
         let (other, otherEnd) = try unixPair()
         await other.send([1], thenEnd: true)
         try await eventually("the other one is through") { await otherEnd.isEnded }
@@ -239,7 +239,7 @@ struct SocketTests {
         withExtendedLifetime(pair.1) {}
     }
 
-    @Test("A second start has another owner's handlers take the place of the first ones")
+    @Test("A second start replaces the handlers, for another owner")
     func secondOwner() async throws {
         let pair = try Socket.pair(on: EventLoop(name: "a"), EventLoop(name: "b"))
         let (first, second) = (Box<Set<String>>([]), Box<Set<String>>([]))
@@ -268,7 +268,7 @@ struct SocketTests {
         #expect(dialer.socket.peerCredentials == nil)
     }
 
-    @Test("A limit on unsent bytes does not hold the connection up")
+    @Test("A limit on unsent bytes does not block the connection")
     func unsentLimit() async throws {
         let (dialer, acceptor) = try await tcpPair()
         dialer.socket.limitUnsent(to: 131_072)
@@ -284,7 +284,7 @@ extension OwnProcess {
         @Test("After the end of the input nothing spins")
         func noSpinAtTheEnd() async throws {
             await #expect(processExitsWith: .success) {
-                // One side only ended, one side gone while reading rests, and one that was reset.
+                // One connection is half-closed, one is gone while reading is paused, and one was reset.
                 let (a, b) = try await tcpPair()
                 await a.send([], thenEnd: true)
                 try await eventually("ended") { await b.isEnded }
@@ -317,7 +317,7 @@ extension OwnProcess {
             }
         }
 
-        @Test("What is not a connected socket is refused, and closed")
+        @Test("A descriptor that is not a connected socket is refused and closed")
         func takingOver() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
@@ -340,7 +340,7 @@ extension OwnProcess {
             }
         }
 
-        @Test("Every socket gives its descriptor and its handlers back, closed or just released, started or not")
+        @Test("Every socket releases its descriptor and handlers, closed or not, started or not")
         func release() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
@@ -393,9 +393,9 @@ extension OwnProcess {
             }
         }
 
-        /// A stranger needs no more than this to be heard: libdispatch's own sources ended the process after 12,000
-        /// such connections and more, by what its thread and the loops' do to one list of sources.
-        @Test("Connections that are reset while they are watched and closed end no process")
+        /// A regression test. With libdispatch's own sources, about 12,000 such connections crashed the process,
+        /// because several threads changed one list of sources at once.
+        @Test("Connections that are reset while they are watched and closed do not crash the process")
         func resets() async throws {
             await #expect(processExitsWith: .success) {
                 let group = EventLoopGroup(name: "test", count: 2)
@@ -413,7 +413,7 @@ extension OwnProcess {
                         let found = try? withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) {
                             (buffer) throws(SocketError) in try socket.read(into: buffer)
                         }
-                        // Some are sent away about when they go by themselves.
+                        // Some are closed at about the moment in which they are reset.
                         let isSentAway = Bool.random()
                         switch found {
                         case .bytes where !isSentAway, .wouldBlock: return

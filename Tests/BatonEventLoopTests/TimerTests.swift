@@ -8,7 +8,7 @@ import Testing
 struct TimerTests {
     private let loop = EventLoop(name: "test-timer")
 
-    @Test("Fires once, on the loop, never early")
+    @Test("Fires once, on the loop, and never early")
     func firesOnce() async throws {
         let fired = Box<[UInt64]>([])
         let onLoop = Box(true)
@@ -25,7 +25,7 @@ struct TimerTests {
             #expect(fired.value[round - 1] >= start + 20_000_000)
             #expect(!timer.isScheduled)
         }
-        // A later timer of the same loop shows that nothing more came.
+        // A later timer of the same loop shows that nothing more fired.
         let later = Box(false)
         let other = Timer(on: loop) { later.value = true }
         other.schedule(after: .milliseconds(40))
@@ -34,7 +34,7 @@ struct TimerTests {
         #expect(onLoop.value)
     }
 
-    @Test("Arming anew replaces what was armed, in both directions")
+    @Test("Arming again replaces the earlier time, whether sooner or later")
     func rearming() async throws {
         let fired = Box(0)
         let timer = Timer(on: loop) { fired.change { $0 += 1 } }
@@ -53,7 +53,7 @@ struct TimerTests {
         #expect(timer.isScheduled)
     }
 
-    @Test("Arming for later and later costs no firing, and the last one counts")
+    @Test("Arming for later times causes no extra firing, and the last time counts")
     func postponing() async throws {
         let fired = Box<[UInt64]>([])
         let timer = Timer(on: loop) { fired.change { $0.append(MonotonicClock.nanoseconds()) } }
@@ -63,7 +63,7 @@ struct TimerTests {
             timer.schedule(at: due)
             try? await Task.sleep(for: .milliseconds(2))
         }
-        // A round that was held up for longer than 30 ms let it fire before.
+        // If a round took longer than 30 ms, the timer fired before.
         try await eventually("fired when it was due") { [due] in fired.value.contains { $0 >= due } }
         timer.schedule(after: .milliseconds(5))
         timer.cancel()
@@ -85,7 +85,7 @@ struct TimerTests {
         loop.execute {
             timer.schedule(after: .zero)
             let start = MonotonicClock.nanoseconds()
-            // The firing comes due while the loop is busy.
+            // The timer comes due while the loop is busy.
             while MonotonicClock.nanoseconds() < start + 20_000_000 {}
             timer.cancel()
             done.value = true
@@ -99,7 +99,7 @@ struct TimerTests {
         #expect(!timer.isScheduled)
     }
 
-    @Test("Deadlines on the clock: one that passed is now, the far future is never")
+    @Test("A deadline in the past is now, and one in the far future is never")
     func deadlines() async throws {
         let fired = Box(0)
         let timer = Timer(on: loop) { fired.change { $0 += 1 } }

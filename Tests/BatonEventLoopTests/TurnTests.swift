@@ -9,15 +9,15 @@ import Testing
 
 @Suite("A turn of a loop")
 struct TurnTests {
-    /// A loop that waits for more to happen, by itself for longer than any test waits.
+    /// A loop whose turn waits for longer than any test.
     private final class Waiting: Sendable {
         let loop: EventLoop
         let far: Socket
         let received = Box(0)
         private let near: Socket  // Held by its handler until it is closed.
 
-        init(patience: Int32 = 3_600_000) throws {
-            loop = EventLoop(name: "test", patience: patience)
+        init(idleWait: Int32 = 3_600_000) throws {
+            loop = EventLoop(name: "test", idleWait: idleWait)
             (near, far) = try Socket.pair(on: loop, EventLoop(name: "far"))
             near.start(
                 onReadable: { [near, received] in
@@ -36,7 +36,7 @@ struct TurnTests {
             try await eventually("received") { received.value == before + 1 }
         }
 
-        /// A box that says whether the queue of the loop has had room for something else.
+        /// A box that becomes true when the loop's queue has run something else.
         func queueIsFree() -> Box<Bool> {
             let isFree = Box(false)
             loop.queue.async { isFree.value = true }
@@ -44,7 +44,7 @@ struct TurnTests {
         }
     }
 
-    @Test("Goes on as long as something comes, and whatever is put on the loop meanwhile runs at once, in order")
+    @Test("Continues while events come, and work that is added meanwhile runs at once and in order")
     func goesOn() async throws {
         let waiting = try Waiting()
         try await waiting.receive()
@@ -65,19 +65,21 @@ struct TurnTests {
         #expect(!isFree.value)
     }
 
-    /// Puts itself on the loop again each time, until something was received or for long enough.
+    /// Work that puts itself on the loop again each time, until something was received or a bound is reached.
     private final class Spinning: Sendable {
         private let waiting: Waiting
         private let before: Int
         private let written: Int
         private let work: UInt64
         private let rounds = Box(0)
-        /// How often it had run when it saw that something was received.
+        /// The round in which it saw that something was received.
         let heard = Box<Int?>(nil)
 
+        /// Makes work for a loop.
+        ///
         /// - Parameters:
-        ///   - written: in which round something is sent.
-        ///   - work: nanoseconds that each round takes at least.
+        ///   - written: the round in which a byte is sent.
+        ///   - work: the least time of each round, in nanoseconds.
         init(_ waiting: Waiting, sendingIn written: Int, working work: UInt64) {
             self.waiting = waiting
             self.written = written
@@ -100,7 +102,7 @@ struct TurnTests {
         }
     }
 
-    @Test("Work that what runs puts on the loop goes on for some rounds, and leaves events their turn then")
+    @Test("Work that adds work runs for some rounds, and then events have their turn")
     func rounds() async throws {
         let waiting = try Waiting()
         try await waiting.receive()
@@ -110,11 +112,11 @@ struct TurnTests {
             try await eventually("heard") { spinning.heard.value != nil }
             return try #require(spinning.heard.value)
         }
-        // One more, which sees that it was heard.
+        // One more round sees that the byte was received.
         #expect(try await heard(sendingIn: 100) <= 100 + LoopWork.rounds + 1)
-        // The first one takes all of the time that there is.
+        // The first round takes all of the time.
         #expect(try await heard(sendingIn: 1, working: LoopWork.roundsTime) == 2)
-        // All of them, unless they take too long on a busy machine.
+        // All rounds run at once, unless they take too long on a busy machine.
         try await eventually("all rounds at once") {
             (try? await heard(sendingIn: 1)) == LoopWork.rounds + 1
         }
@@ -130,9 +132,9 @@ struct TurnTests {
         try await eventually("released") { released.isReleased && isFree.value }
     }
 
-    @Test("Ends when nothing has come for a while, and the next event begins another")
+    @Test("Ends after a while without events, and the next event begins another turn")
     func endsByItself() async throws {
-        let waiting = try Waiting(patience: 1)
+        let waiting = try Waiting(idleWait: 1)
         for _ in 0..<20 {
             try await waiting.receive()
             let isFree = waiting.queueIsFree()
@@ -140,9 +142,9 @@ struct TurnTests {
         }
     }
 
-    @Test("Leaves nothing behind that was put on the loop as it ended")
+    @Test("Leaves no work behind that was added as it ended")
     func endings() async throws {
-        let waiting = try Waiting(patience: 1)
+        let waiting = try Waiting(idleWait: 1)
         let ran = Box(0)
         for round in 1...300 {
             try await waiting.receive()
@@ -152,7 +154,7 @@ struct TurnTests {
         }
     }
 
-    @Test("Time counts as busy that is spent on events and on work, and not what is waited for")
+    @Test("Time on events and work counts as busy, and waiting does not")
     func busyTime() async throws {
         let waiting = try Waiting()
         try await waiting.receive()
@@ -165,7 +167,7 @@ struct TurnTests {
         }
         try await eventually("ran") { done.value }
         try await eventually("counted") { waiting.loop.busyTime - before >= .milliseconds(20) }
-        // It waits for longer than it is given work.
+        // The loop waits for longer than it works.
         let start = ContinuousClock.now
         let idle = waiting.loop.busyTime
         while ContinuousClock.now - start < .milliseconds(100) { try await Task.sleep(for: .milliseconds(10)) }

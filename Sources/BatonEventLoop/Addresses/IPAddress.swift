@@ -4,7 +4,7 @@ import Glibc
 
 /// An IPv4 or IPv6 address, with the interface of a link-local one.
 ///
-/// One address has one value: an IPv4 address inside IPv6 (`::ffff:192.0.2.1`) is the IPv4 address, and only a
+/// Each address has one value: an IPv4 address inside IPv6 (`::ffff:192.0.2.1`) is the IPv4 address, and only a
 /// link-local address keeps a scope.
 package struct IPAddress: Sendable, Hashable {
     private enum Storage: Sendable, Hashable {
@@ -17,7 +17,7 @@ package struct IPAddress: Sendable, Hashable {
     /// Makes an address of 4 or 16 bytes in network order; nil for any other count.
     ///
     /// - Parameters:
-    ///   - bytes: as they travel.
+    ///   - bytes: in network order.
     ///   - scopeID: the index of the interface of a link-local IPv6 address; ignored for every other address.
     package init?(bytes: [UInt8], scopeID: UInt32 = 0) {
         switch bytes.count {
@@ -36,8 +36,8 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// Reads an address as people write it: `192.0.2.1`, `2001:db8::1`, `fe80::1%eth0`, `fe80::1%2`; nil for anything
-    /// else, an interface this machine does not have included.
+    /// Reads an address as people write it: `192.0.2.1`, `2001:db8::1`, `fe80::1%eth0`, `fe80::1%2`. Nil for anything
+    /// else, and for an interface that this machine does not have.
     package init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = parts.first, text.utf8.count <= 64, !text.utf8.contains(0) else { return nil }
@@ -56,13 +56,13 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// The IPv4 address of this machine for itself, `127.0.0.1`.
+    /// The IPv4 loopback address, `127.0.0.1`.
     package static let ipv4Loopback = IPAddress(storage: .ipv4(0x7f00_0001))
-    /// The IPv6 address of this machine for itself, `::1`.
+    /// The IPv6 loopback address, `::1`.
     package static let ipv6Loopback = IPAddress(storage: .ipv6(high: 0, low: 1, scope: 0))
-    /// Every IPv4 address of this machine, `0.0.0.0`: for listening.
+    /// Every IPv4 address of this machine, `0.0.0.0`, for listening.
     package static let ipv4Any = IPAddress(storage: .ipv4(0))
-    /// Every address of this machine, `::`: for listening, on IPv4 as well.
+    /// Every address of this machine, `::`, for listening on IPv6 and IPv4.
     package static let ipv6Any = IPAddress(storage: .ipv6(high: 0, low: 0, scope: 0))
 
     private init(storage: Storage) {
@@ -77,7 +77,7 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// The index of the interface of a link-local IPv6 address; 0 where there is none.
+    /// The index of the interface of a link-local IPv6 address; 0 for every other address.
     package var scopeID: UInt32 {
         switch storage {
         case .ipv4: 0
@@ -85,7 +85,7 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// The same address on the interface of that index. Changes only link-local IPv6 addresses.
+    /// The same address on the interface with that index. Only link-local IPv6 addresses change.
     package func scoped(to scopeID: UInt32) -> IPAddress {
         switch storage {
         case .ipv4: self
@@ -102,9 +102,9 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// Whether the first bits are those of another address, of the same kind; scopes do not count.
+    /// Whether the first bits equal those of another address of the same kind. Scopes do not count.
     ///
-    /// - Parameter length: how many: 0 to 32 of IPv4, to 128 of IPv6.
+    /// - Parameter length: the number of bits, 0 to 32 for IPv4, 0 to 128 for IPv6.
     package func hasPrefix(of other: IPAddress, length: Int) -> Bool {
         isIPv4 == other.isIPv4
             && zip(bytes, other.bytes).enumerated().allSatisfy { index, bytes in
@@ -113,7 +113,7 @@ package struct IPAddress: Sendable, Hashable {
             }
     }
 
-    /// Whether the address is good on one link only (RFC 3927: 169.254/16; RFC 4291: fe80::/10).
+    /// Whether the address is valid on one link only (RFC 3927: 169.254/16; RFC 4291: fe80::/10).
     package var isLinkLocal: Bool {
         switch storage {
         case .ipv4(let value): value >> 16 == 0xa9fe
@@ -121,7 +121,7 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// Whether the address means this machine itself (127/8, ::1).
+    /// Whether the address is this machine's loopback (127/8, ::1).
     package var isLoopback: Bool {
         switch storage {
         case .ipv4(let value): value >> 24 == 127
@@ -129,7 +129,7 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// Whether the address means a group of machines (224/4, ff00::/8).
+    /// Whether the address is a multicast group (224/4, ff00::/8).
     package var isMulticast: Bool {
         switch storage {
         case .ipv4(let value): value >> 28 == 0xe
@@ -137,7 +137,7 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// Whether the address means any or none (0.0.0.0, ::).
+    /// Whether the address is unspecified (0.0.0.0, ::).
     package var isUnspecified: Bool {
         switch storage {
         case .ipv4(let value): value == 0
@@ -145,11 +145,11 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// Whether the address means every machine of an IPv4 link (255.255.255.255).
+    /// Whether the address is the IPv4 broadcast address (255.255.255.255).
     package var isBroadcast: Bool { storage == .ipv4(.max) }
 
     private static func isScoped(_ high: UInt64) -> Bool {
-        // fe80::/10, and multicast of the scopes interface and link (RFC 4291, 2.7).
+        // fe80::/10, and multicast of interface scope and link scope (RFC 4291, 2.7).
         high >> 54 == 0x3fa || high >> 48 & 0xff0f == 0xff01 || high >> 48 & 0xff0f == 0xff02
     }
 
@@ -163,7 +163,7 @@ package struct IPAddress: Sendable, Hashable {
 }
 
 extension IPAddress: CustomStringConvertible {
-    /// The address as people write it, with the interface behind `%`: by name while it exists, else by number.
+    /// The address as people write it, with the interface behind `%`, by name if it exists and by number otherwise.
     package var description: String {
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         inet_ntop(isIPv4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count))

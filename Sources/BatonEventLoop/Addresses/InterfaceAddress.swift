@@ -12,19 +12,19 @@ package struct InterfaceAddress: Sendable, Hashable {
     /// The address. A link-local IPv6 address carries the index of its interface as scope.
     package let address: IPAddress
 
-    /// How many addresses ``current(includingLoopback:)`` returns at most.
+    /// The greatest number of addresses that ``current(includingLoopback:)`` returns.
     ///
-    /// A machine with hundreds of container bridges is still listed in bounded memory, about 64 KiB.
+    /// It bounds the memory for a machine with hundreds of container bridges to about 64 KiB.
     package static let limit = 512
 
     /// The addresses of this machine, of interfaces that are up and have a carrier, in the kernel's order.
     ///
-    /// It asks the kernel through a socket of its own, some tens of microseconds. See ``NetworkMonitor`` to be told of
-    /// changes.
+    /// It asks the kernel through a socket of its own, which takes some tens of microseconds. ``NetworkMonitor``
+    /// reports changes.
     ///
-    /// - Parameter includingLoopback: whether 127.0.0.1 and ::1 are wanted too.
+    /// - Parameter includingLoopback: whether 127.0.0.1 and ::1 are included.
     /// - Returns: at most ``limit`` addresses, each once.
-    /// - Throws: `outOfResources` where no descriptor or memory is free.
+    /// - Throws: `outOfResources` if no descriptor or memory is free.
     package static func current(includingLoopback: Bool = false) throws(SocketError) -> [InterfaceAddress] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else {
@@ -34,7 +34,7 @@ package struct InterfaceAddress: Sendable, Hashable {
 
         var addresses: [InterfaceAddress] = []
         var seen: Set<InterfaceAddress> = []
-        // To ask for one takes a socket.
+        // Each look-up of an index opens a socket, so it is done once for each interface.
         var indices: [String: UInt32] = [:]
         var next = list
         while let entry = next?.pointee, addresses.count < limit {
@@ -54,16 +54,16 @@ package struct InterfaceAddress: Sendable, Hashable {
         return addresses
     }
 
-    /// The address of this machine that it uses towards another one, which is the one of the interface that leads there
-    /// now. Nothing is sent (connect(2) of a datagram socket looks up the route).
+    /// The source address that this machine would use towards another one. Nothing is sent: connect(2) of a datagram
+    /// socket looks up the route.
     ///
-    /// - Throws: `unreachable` and others where nothing leads there.
+    /// - Throws: `unreachable` and others if there is no route.
     package static func source(towards other: IPAddress) throws(SocketError) -> IPAddress? {
         let number = socket(
             other.isIPv4 ? AF_INET : AF_INET6, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard number >= 0 else { throw SocketError(Errno(rawValue: errno), while: "looking for the way to \(other)") }
         let descriptor = OwnedDescriptor(takingOwnershipOf: number)
-        // Any port: none is asked.
+        // The port does not matter, because nothing is sent.
         let connected = try SocketAddress.ip(other, port: 9).withSystemAddress { connect(descriptor.rawValue, $0, $1) }
         guard connected == 0 else {
             throw SocketError(Errno(rawValue: errno), while: "looking for the way to \(other)")
@@ -71,7 +71,7 @@ package struct InterfaceAddress: Sendable, Hashable {
         return try SocketAddress.of(descriptor.rawValue) { getsockname($0, $1, $2) }.ipAddress
     }
 
-    /// The name of the interface with that index, nil when there is none (any more).
+    /// The name of the interface with that index, nil if there is none.
     package static func interfaceName(_ index: UInt32) -> String? {
         var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
         guard if_indextoname(index, &name) != nil else { return nil }

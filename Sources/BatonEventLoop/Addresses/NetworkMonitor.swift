@@ -3,59 +3,59 @@
 import Glibc
 import SystemPackage
 
-/// Tells when the addresses of this machine change: a cable, another Wi-Fi, a VPN, the end of a sleep.
+/// Reports when the addresses of this machine change: a cable, another Wi-Fi, a VPN, the end of a sleep.
 ///
-/// The kernel says so through a route socket (rtnetlink(7)); nothing is polled, and an idle machine causes no wake-up.
-/// The kernel also speaks of renewals that change nothing, so the addresses are listed anew and compared, and the
-/// handler runs only when they differ: at once for a few changes in a row, then every 5 s (``ChangePace``).
+/// The kernel notifies through a route socket (rtnetlink(7)), so nothing is polled and an idle machine is not woken.
+/// The kernel also notifies of renewals that change nothing. So the addresses are listed again and compared, and the
+/// handler runs only if they differ: at once for a few changes in a row, then every 5 s (``ChangeRateLimit``).
 package final class NetworkMonitor: Sendable {
     private struct State {
         /// Nil once cancelled.
         var descriptor: SharedDescriptor?
-        /// As they were when last looked at.
+        /// The addresses of the last list.
         var addresses: [InterfaceAddress]
-        /// How often the kernel was found to have told of something.
-        var signs: UInt64 = 0
-        /// How many of them had come before ``addresses`` were listed.
-        var signsListed: UInt64 = 0
+        /// The number of times that notifications were read.
+        var notifications: UInt64 = 0
+        /// The value of ``notifications`` before ``addresses`` were listed.
+        var notificationsListed: UInt64 = 0
         var source: ReadinessSource?
-        var settling: Timer?
-        var pace = ChangePace()
+        var debounceTimer: Timer?
+        var rateLimit = ChangeRateLimit()
         var onChange: (@Sendable ([InterfaceAddress]) -> Void)?
     }
 
-    private let settle: Duration
+    private let debounce: Duration
     private let includesLoopback: Bool
     private let state: Lock<State>
 
-    // linux/netlink.h and linux/rtnetlink.h, which Swift does not see.
+    // linux/netlink.h and linux/rtnetlink.h, which Swift does not import.
     private static let routeProtocol: Int32 = 0
     // RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR
     private static let groups: UInt32 = 0x1 | 0x10 | 0x100
 
-    /// How many messages one turn of the loop reads at most.
+    /// The greatest number of messages that one turn of the loop reads.
     private static let batch = 64
-    /// How long to wait before listing again when it failed.
+    /// The time before listing again after it failed.
     private static let retryDelay = Duration.seconds(1)
 
     /// Starts watching.
     ///
     /// - Parameters:
-    ///   - loop: where the handler runs.
-    ///   - settle: how long after the first sign of a change the addresses are looked at, 250 ms at first: a change
-    ///     of network is a burst of small ones.
-    ///   - includesLoopback: whether loopback addresses count, no at first.
-    ///   - onChange: has all addresses as they are now. Held until ``cancel()`` or the end of the monitor.
-    /// - Throws: `outOfResources` where no descriptor is free; whatever keeps the process from a route socket.
+    ///   - loop: the loop of the handler.
+    ///   - debounce: the time from the first notification to the list of addresses, 250 ms by default. A change of
+    ///     network is a burst of small ones.
+    ///   - includesLoopback: whether loopback addresses count, false by default.
+    ///   - onChange: gets all present addresses. Held until ``cancel()`` or the end of the monitor.
+    /// - Throws: `outOfResources` if no descriptor is free; any reason why the process gets no route socket.
     package init(
-        on loop: EventLoop, settle: Duration = .milliseconds(250), includesLoopback: Bool = false,
+        on loop: EventLoop, debounce: Duration = .milliseconds(250), includesLoopback: Bool = false,
         onChange: @escaping @Sendable ([InterfaceAddress]) -> Void
     ) throws(SocketError) {
-        self.settle = settle
+        self.debounce = debounce
         self.includesLoopback = includesLoopback
         let poll = try loop.poll()
         let descriptor = SharedDescriptor(try Self.routeSocket())
-        // Listed after the socket is bound: what changes in between is told.
+        // Listed after the socket is bound, so that every later change is notified.
         let addresses = try InterfaceAddress.current(includingLoopback: includesLoopback)
         state = Lock(State(descriptor: descriptor, addresses: addresses, onChange: onChange))
 
@@ -63,30 +63,29 @@ package final class NetworkMonitor: Sendable {
         let timer = Timer(on: loop) { [weak self] in self?.compare() }
         state.withLock { state in
             state.source = source
-            state.settling = timer
+            state.debounceTimer = timer
         }
-        source.resume()
+        try source.resume()
     }
 
     deinit {
         cancel()
     }
 
-    /// The addresses as they are now: those that were last looked at, or, where the kernel has told of anything since,
-    /// listed anew. After ``cancel()`` those that were last looked at.
+    /// The present addresses. After ``cancel()``, those of the last list.
     ///
-    /// Where nothing has changed it costs one read of the route socket, and no list of the kernel's. Callable from
-    /// anywhere; the handler still runs when it would have.
+    /// They are listed again only if the kernel has notified since the last list. Otherwise this costs one read of the
+    /// route socket. Callable from anywhere; it does not change when the handler runs.
     package var addresses: [InterfaceAddress] {
         drain()
-        let (known, areCurrent) = state.withLock { ($0.addresses, $0.signs == $0.signsListed) }
+        let (known, areCurrent) = state.withLock { ($0.addresses, $0.notifications == $0.notificationsListed) }
         guard !areCurrent, let listed = try? InterfaceAddress.current(includingLoopback: includesLoopback) else {
             return known
         }
         return listed
     }
 
-    /// Stops watching. Idempotent, callable from anywhere; on the loop, no handler runs any more.
+    /// Stops watching. Idempotent, callable from anywhere. After a call on the loop no handler runs any more.
     package func cancel() {
         let dropped = state.withLock { state in
             let dropped = state
@@ -94,7 +93,7 @@ package final class NetworkMonitor: Sendable {
             return dropped
         }
         dropped.source?.cancel()
-        dropped.settling?.cancel()
+        dropped.debounceTimer?.cancel()
     }
 
     private static func routeSocket() throws(SocketError) -> OwnedDescriptor {
@@ -120,51 +119,50 @@ package final class NetworkMonitor: Sendable {
         return descriptor
     }
 
-    /// Reads the messages away: that there was one is all that matters.
+    /// Reads and drops the messages: only their existence matters.
     private func drain() {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let sawSign = state.withLock { state in
             guard let descriptor = state.descriptor else { return false }
-            // Read and counted under one lock: who asks beside the loop would else find the messages read and no sign
-            // of them.
+            // Read and counted under one lock. Otherwise another thread could find the messages gone and not counted.
             var sawSign = false
             for _ in 0..<Self.batch {
                 let result = SystemCall.retrying { recv(descriptor.rawValue, &buffer, buffer.count, 0) }
                 if case .failure(let error) = result, error.meansWouldBlock { break }
-                // Any other error is an overrun (ENOBUFS): messages were lost, so there were some.
+                // Any other error is an overrun (ENOBUFS), which means that messages were lost.
                 sawSign = true
             }
-            if sawSign { state.signs += 1 }
+            if sawSign { state.notifications += 1 }
             return sawSign
         }
-        if sawSign { lookSoon(after: settle) }
+        if sawSign { scheduleComparison(after: debounce) }
     }
 
-    private func lookSoon(after delay: Duration) {
+    private func scheduleComparison(after delay: Duration) {
         state.withLock { state in
-            // The first sign decides: a network that never rests is still looked at.
-            guard let timer = state.settling, !timer.isScheduled else { return }
-            let pause = state.pace.delay(at: MonotonicClock.nanoseconds())
+            // The first notification sets the time, so that a network that never rests is still listed.
+            guard let timer = state.debounceTimer, !timer.isScheduled else { return }
+            let pause = state.rateLimit.delay(at: MonotonicClock.nanoseconds())
             timer.schedule(after: max(delay, .nanoseconds(pause)))
         }
     }
 
     private func compare() {
         do throws(SocketError) {
-            // Counted before they are listed: of what changes meanwhile there is a sign again.
-            let signs = state.withLock { $0.signs }
+            // Counted before the list, so that a change during the list is found by the next comparison.
+            let notifications = state.withLock { $0.notifications }
             let current = try InterfaceAddress.current(includingLoopback: includesLoopback)
             let handler = state.withLock { state -> (@Sendable ([InterfaceAddress]) -> Void)? in
                 guard state.descriptor != nil else { return nil }
-                state.signsListed = signs
+                state.notificationsListed = notifications
                 guard Set(current) != Set(state.addresses) else { return nil }
                 state.addresses = current
-                state.pace.note(at: MonotonicClock.nanoseconds())
+                state.rateLimit.record(at: MonotonicClock.nanoseconds())
                 return state.onChange
             }
             handler?(current)
         } catch {
-            lookSoon(after: Self.retryDelay)
+            scheduleComparison(after: Self.retryDelay)
         }
     }
 }

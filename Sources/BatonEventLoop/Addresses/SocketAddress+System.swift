@@ -3,12 +3,12 @@
 package import Glibc
 import SystemPackage
 
-// The bridge to the kernel's `sockaddr`.
+// Conversion to and from the kernel's `sockaddr`.
 extension SocketAddress {
-    /// How many bytes of path `sockaddr_un` holds beside the terminating zero.
+    /// The length of a path in `sockaddr_un`, in bytes, without the terminating zero.
     static let longestUnixPath = 107
 
-    /// Calls `body` with the address as the kernel takes it.
+    /// Calls `body` with the address as a `sockaddr`.
     ///
     /// - Throws: `pathTooLong` for a path of more than 107 bytes; see ``UnixSocketFile`` for those.
     func withSystemAddress<Value>(
@@ -48,7 +48,7 @@ extension SocketAddress {
         }
     }
 
-    /// Reads what the kernel wrote; nil for a family other than IPv4, IPv6 and Unix.
+    /// Reads an address that the kernel wrote; nil for a family other than IPv4, IPv6 and Unix.
     init?(_ storage: sockaddr_storage, length: socklen_t) {
         var storage = storage
         let address = withUnsafeBytes(of: &storage) { Self(Array($0.prefix(Int(length)))) }
@@ -56,8 +56,7 @@ extension SocketAddress {
         self = address
     }
 
-    /// Reads the address that an interface list or another library points at; nil for a family other than IPv4 and
-    /// IPv6.
+    /// Reads an IPv4 or IPv6 address of an interface list or another library; nil for any other family.
     package init?(_ pointer: UnsafePointer<sockaddr>) {
         let length: Int
         switch Int32(pointer.pointee.sa_family) {
@@ -86,7 +85,8 @@ extension SocketAddress {
             guard let address else { return nil }
             self = .ip(address, port: UInt16(bigEndian: system.sin6_port))
         case AF_UNIX:
-            // A peer without a name has no path, or (in the abstract namespace, which we never use) a leading zero.
+            // A peer without a name has no path. In the abstract namespace, which Baton never uses, a path begins with
+            // a zero.
             let path = bytes.dropFirst(MemoryLayout<sa_family_t>.size).prefix { $0 != 0 }
             let terminated = path.map(CChar.init(bitPattern:)) + [0]
             self = .unix(FilePath(platformString: terminated))

@@ -2,11 +2,11 @@
 
 package import SystemPackage
 
-/// Where a stream socket is, or goes: an IP address with a port, or a socket file.
+/// The address of a stream socket: an IP address with a port, or a socket file.
 package enum SocketAddress: Sendable, Hashable {
     /// TCP over IPv4 or IPv6.
     case ip(IPAddress, port: UInt16)
-    /// A Unix-domain socket; the empty path for a peer that has no name, as clients have none.
+    /// A Unix-domain socket. The path is empty for a peer without a name, which is what clients are.
     case unix(FilePath)
 
     /// Reads `192.0.2.1:4000`, `[2001:db8::1]:4000`, `[fe80::1%eth0]:4000`, or an absolute path; nil for anything else.
@@ -45,10 +45,10 @@ package enum SocketAddress: Sendable, Hashable {
         }
     }
 
-    /// Whether the address is good on one link only, and so needs ``IPAddress/scopeID`` to be dialled.
+    /// Whether the address is valid on one link only, so that ``IPAddress/scopeID`` is needed to dial it.
     package var isLinkLocal: Bool { ipAddress?.isLinkLocal ?? false }
 
-    /// Reads a port of 1 to 5 digits; `UInt16.init` would take a sign as well.
+    /// Reads a port of 1 to 5 digits; `UInt16.init` would accept a sign as well.
     private static func port(_ text: Substring) -> UInt16? {
         guard (1...5).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
             return nil

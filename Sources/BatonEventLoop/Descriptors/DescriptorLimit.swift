@@ -3,24 +3,24 @@
 import Glibc
 import SystemPackage
 
-/// How many descriptors this process may have, and the last few that no connection gets.
+/// The limit of this process's descriptors, and a reserve that no connection gets.
 ///
-/// Dispatch **stops the process** when it cannot open a file: once a second it opens `/proc/self/task/N/stat` of each
-/// of its threads, and a failure counts as a crash (libdispatch, `workqueue.c`). A process on Dispatch must therefore
+/// Dispatch **stops the process** if it cannot open a file: once a second it opens `/proc/self/task/N/stat` of each of
+/// its threads, and a failure counts as a crash (libdispatch, `workqueue.c`). A process on Dispatch must therefore
 /// never reach its limit. Sockets and listeners of this module leave ``reserve`` descriptors free and report
-/// `outOfResources` before the limit; whatever else opens files in numbers should ask ``isNearlyReached`` first.
+/// `outOfResources` before the limit. Other code that opens many files should ask ``isNearlyReached`` first.
 package enum DescriptorLimit {
-    /// How many descriptors stay free: for Dispatch (1 at a time), interface lists, logs and files that are
-    /// short-lived.
+    /// The number of descriptors that stay free, for Dispatch (one at a time), interface lists, logs and short-lived
+    /// files.
     package static let reserve: Int32 = 32
 
-    /// Raises the limit of this process (`RLIMIT_NOFILE`), as far as it is allowed to.
+    /// Raises the soft limit of this process (`RLIMIT_NOFILE`), up to its hard limit.
     ///
-    /// The usual 1024 exists for programs that call `select`. Programs that are started later inherit the raised limit;
-    /// put it back for them (``set(to:)``) where that can matter.
+    /// The usual 1024 exists for programs that call `select`. Programs that this process starts inherit the raised
+    /// limit; restore it for them with ``set(to:)`` if that can matter.
     ///
-    /// - Parameter count: how many are wanted, 8192 at first; a limit that is higher already stays.
-    /// - Returns: the limit as it was, nil where it cannot be read.
+    /// - Parameter count: the wanted limit, 8192 by default; a higher limit stays.
+    /// - Returns: the limit as it was, nil if it cannot be read.
     @discardableResult
     package static func raise(to count: UInt = 8192) -> UInt? {
         guard let limit = current() else { return nil }
@@ -41,18 +41,18 @@ package enum DescriptorLimit {
 
     /// Whether only the reserve is left. Three system calls, about a microsecond.
     package static var isNearlyReached: Bool {
-        // The kernel gives out the lowest free number: when that is high, all below are taken.
+        // The kernel gives out the lowest free number, so a high one means that all below are in use.
         switch SystemCall.once({ dup(0) }) {
         case .success(let lowest):
             let owned = OwnedDescriptor(takingOwnershipOf: lowest)
             return reaches(owned.rawValue)
         case .failure(let error):
-            // Without a standard input there is nothing to duplicate; then a limit shows at the next `socket`.
+            // Without a standard input there is nothing to duplicate. A limit then shows at the next `socket`.
             return error == .tooManyOpenFiles
         }
     }
 
-    /// Whether a descriptor of that number belongs to the reserve.
+    /// Whether a descriptor with that number belongs to the reserve.
     static func reaches(_ number: Int32) -> Bool {
         guard let limit = current(), limit.rlim_cur < rlim_t(Int32.max) else { return false }
         return number >= Int32(limit.rlim_cur) - reserve

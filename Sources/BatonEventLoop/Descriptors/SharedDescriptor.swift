@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A descriptor that several event sources watch: closed when the last of its holders lets go.
+/// A descriptor that several event sources watch, closed when the last of them releases it.
 ///
-/// A descriptor that is still watched must not be closed, because its number may be another's at once. Each source
-/// holds this object until it watches no more, so the descriptor closes when the last source has let go of it, and not
-/// before.
+/// A watched descriptor must not be closed, because its number may be used again at once. So each source holds this
+/// object until it stops watching.
 final class SharedDescriptor: Sendable {
     private let owned: OwnedDescriptor
 

@@ -3,11 +3,11 @@
 import Glibc
 import SystemPackage
 
-/// The one place where system calls are wrapped: a result or an `Errno`, and the retry after a signal.
+/// The wrapper of all system calls: a result or an `Errno`, and the retry after a signal.
 enum SystemCall {
-    /// Calls `body` until it is not interrupted by a signal.
+    /// Calls `body` until no signal interrupts it.
     ///
-    /// Not for `close` (the descriptor is gone) nor for `connect` (which goes on by itself).
+    /// Not for `close`, after which the descriptor is gone, nor for `connect`, which continues by itself.
     static func retrying<Value: FixedWidthInteger & SignedInteger>(_ body: () -> Value) -> Result<Value, Errno> {
         while true {
             let value = body()
@@ -32,19 +32,19 @@ enum SystemCall {
             guard !DescriptorLimit.reaches(number) else {
                 throw SocketError(.tooManyOpenFiles, while: "making a socket")
             }
-            if domain != AF_UNIX { tryAgainSoon(number) }
+            if domain != AF_UNIX { limitRetransmissionDelay(number) }
             return descriptor
         case .failure(let error): throw SocketError(error, while: "making a socket")
         }
     }
 
-    /// Has the kernel send again what was lost at least once a second, so that a connection goes on at once when its
-    /// link is back. By default it waits twice as long each time, up to two minutes.
+    /// Has the kernel retransmit at least once a second, so that a connection recovers at once when its link is back.
+    /// By default the kernel doubles the delay each time, up to two minutes.
     ///
-    /// Sockets that a listener accepts have what it has. `TCP_RTO_MAX_MS` is of Linux 6.15, and no header names it yet;
-    /// where it is refused all is as by default. `TCP_USER_TIMEOUT` (tcp(7)) goes with it, because otherwise the kernel
-    /// would give up after its 15 tries, that is, after 13 s.
-    private static func tryAgainSoon(_ descriptor: Int32) {
+    /// Sockets that a listener accepts inherit the option. `TCP_RTO_MAX_MS` exists since Linux 6.15, and no header
+    /// names it yet; an older kernel keeps its defaults. `TCP_USER_TIMEOUT` (tcp(7)) is set with it. Otherwise the
+    /// kernel would give up after its 15 tries, which is 13 s.
+    private static func limitRetransmissionDelay(_ descriptor: Int32) {
         let longestPauseOption: Int32 = 44
         guard case .success = setOption(descriptor, Int32(IPPROTO_TCP), longestPauseOption, 1000) else { return }
         _ = setOption(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, 60_000)
@@ -56,7 +56,7 @@ enum SystemCall {
         return once { setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size)) }
     }
 
-    /// The error that is waiting on a socket, nil for none (`SO_ERROR`, which reading clears).
+    /// The pending error of a socket, nil if there is none (`SO_ERROR`, which reading clears).
     static func pendingError(_ descriptor: Int32) -> Errno? {
         var value: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
@@ -68,7 +68,7 @@ enum SystemCall {
 
     /// Makes a descriptor from `accept` non-blocking and closed on exec.
     ///
-    /// Two calls more than `accept4`, which Swift does not see.
+    /// It makes two calls more than `accept4`, which Swift does not import.
     static func prepareAccepted(_ descriptor: Int32) -> Result<Int32, Errno> {
         once { fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
             .flatMap { _ in once { fcntl(descriptor, F_GETFL) } }

@@ -2,18 +2,20 @@
 
 import Dispatch
 
-/// The one owner of a Dispatch source, and the one place where such sources are made.
+/// The only owner of a Dispatch source. All such sources are made here.
 ///
-/// It keeps three rules that Dispatch enforces by crashing or spinning. Suspend and resume must balance: here they are
-/// idempotent. A suspended source must not be released: here a cancelled source is resumed, so that its cancel handler
-/// runs and drops everything. A watched descriptor must not be closed: the cancel handler holds it.
+/// It keeps three rules that Dispatch enforces by crashing or spinning:
+/// - Suspend and resume must balance. Here they are idempotent.
+/// - A suspended source must not be released. Here a cancelled source is resumed, so that its cancel handler runs and
+///   releases everything.
+/// - A watched descriptor must not be closed. The cancel handler holds it.
 ///
-/// Handlers of timers and signals run as work of the loop: they wait for no turn of it (``ReadinessPoll``). The one of
-/// a descriptor runs on the queue that it was given. A source starts suspended, is usable from any thread, and cancels
-/// itself when its last reference goes. After a cancel on the loop no handler runs any more; after one from elsewhere a
-/// handler that is just running finishes.
+/// Handlers of timers and signals run as work of the loop, so they need not wait for the end of a turn
+/// (``ReadinessPoll``). The handler of a descriptor runs on its queue. A source starts suspended, is usable from any
+/// thread, and cancels itself when its last reference goes. After a cancel on the loop no handler runs any more; after
+/// a cancel from elsewhere a running handler finishes.
 ///
-/// Of descriptors it watches none that can hang up: those have a ``ReadinessSource``.
+/// It only watches descriptors that cannot hang up. All others have a ``ReadinessSource``.
 final class EventSource: Sendable {
     private struct State {
         var isSuspended = true
@@ -25,7 +27,7 @@ final class EventSource: Sendable {
 
     /// Watches for something to read. Level-triggered: the handler runs again and again until it is read.
     ///
-    /// - Parameter descriptor: one that never hangs up.
+    /// - Parameter descriptor: a descriptor that never hangs up.
     static func readable(
         _ descriptor: SharedDescriptor, on queue: DispatchQueue, handler: @escaping @Sendable () -> Void
     ) -> EventSource {
@@ -33,7 +35,7 @@ final class EventSource: Sendable {
         return EventSource(source, holding: descriptor, handler: handler)
     }
 
-    /// Watches for a signal. Dispatch installs its own handler for it at the first resume.
+    /// Watches for a signal. Dispatch installs its own signal handler at the first resume.
     static func signal(_ number: Int32, on loop: EventLoop, handler: @escaping @Sendable () -> Void) -> EventSource {
         EventSource(
             DispatchSource.makeSignalSource(signal: number, queue: messages), on: loop.work, handler: handler)
@@ -67,7 +69,8 @@ final class EventSource: Sendable {
 
     private var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    /// Where Dispatch tells of timers and signals. It has a thread of its own when it needs one, as a loop.
+    /// The queue on which Dispatch reports timers and signals. Like a loop, it gets a thread of its own when it needs
+    /// one.
     private static let messages = DispatchQueue(label: "baton.messages", qos: .userInitiated)
 
     deinit {
@@ -83,7 +86,7 @@ final class EventSource: Sendable {
         }
     }
 
-    /// Lets the handler run, and calls `registered` on the loop once the kernel watches. Only for the first resume.
+    /// Lets the handler run, and calls `registered` once the kernel watches. Only for the first resume.
     func resume(registered: @escaping @Sendable () -> Void) {
         source.setRegistrationHandler(handler: registered)
         resume()
@@ -98,7 +101,7 @@ final class EventSource: Sendable {
         }
     }
 
-    /// Ends the source for good and lets go of its descriptor and handlers. Idempotent.
+    /// Ends the source for good and releases its descriptor and handlers. Idempotent.
     func cancel() {
         state.withLock { state in
             guard !state.isCancelled else { return }
@@ -115,13 +118,13 @@ final class EventSource: Sendable {
     /// - Parameter deadline: a reading of ``MonotonicClock``.
     func fire(at deadline: UInt64) {
         guard let timer = source as? any DispatchSourceTimer else { return }
-        // Dispatch keeps three clocks apart by the two upper bits of a time: 0x for CLOCK_MONOTONIC, 10 for
-        // CLOCK_BOOTTIME (`DISPATCH_MONOTONICTIME_NOW` is 1 << 63) and 11 for wall time. Its Swift face has names for
-        // the first and the last only. A test finds out should that ever change.
+        // Dispatch tells three clocks apart by the two upper bits of a time: 0x for CLOCK_MONOTONIC, 10 for
+        // CLOCK_BOOTTIME (`DISPATCH_MONOTONICTIME_NOW` is 1 << 63), 11 for wall time. Its Swift interface names only
+        // the first and the last. A test detects if this ever changes.
         let boottime = min(deadline, Self.latest) | (1 << 63)
         timer.schedule(deadline: DispatchTime(uptimeNanoseconds: boottime), leeway: .milliseconds(1))
     }
 
-    /// The latest time that Dispatch takes for a time and not for "never": 146 years.
+    /// The latest time that Dispatch does not take for "never": 146 years.
     private static let latest: UInt64 = (1 << 62) - 2
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Watches one direction of a descriptor, which it holds open until it is cancelled.
+/// A watch of one direction of a descriptor, which it holds open until it is cancelled.
 ///
-/// Level-triggered: the handler runs on the loop again and again while the condition holds, so a source of writing must
-/// be suspended unless bytes wait, and one of reading at the end of the input or when the connection broke. It starts
-/// suspended, is usable from any thread, and cancels itself when its last reference goes. After a suspend or a cancel
-/// on the loop the handler does not run; after one from elsewhere one that is just running finishes.
+/// Level-triggered: the handler runs on the loop again and again while the condition holds. So suspend a writing source
+/// unless bytes wait, and a reading source at the end of the input or if the connection broke. It starts suspended, is
+/// usable from any thread, and cancels itself when its last reference goes. After a suspend or cancel on the loop the
+/// handler does not run; after one from elsewhere a running handler finishes.
 ///
-/// For descriptors of other libraries; what this module makes watches itself.
+/// ``init(reading:on:handler:)`` is for descriptors of other libraries.
 package final class ReadinessSource: Sendable {
     private let direction: ReadinessPoll.Direction
     private let poll: ReadinessPoll
@@ -17,11 +17,11 @@ package final class ReadinessSource: Sendable {
     /// Watches for something to read, or the end of the input.
     ///
     /// - Parameters:
-    ///   - descriptor: of a socket, a pipe or a terminal: what `epoll_ctl(2)` takes. Nothing else watches it on this
+    ///   - descriptor: of a socket, a pipe or a terminal, which `epoll_ctl(2)` accepts. Nothing else watches it on this
     ///     loop.
-    ///   - loop: where the handler runs.
+    ///   - loop: the loop of the handler.
     ///   - handler: held until the source is cancelled.
-    /// - Throws: `outOfResources` where this is the first of the loop and no descriptor is free.
+    /// - Throws: `outOfResources` if this is the first watch of the loop and no descriptor is free.
     package convenience init(
         reading descriptor: consuming OwnedDescriptor, on loop: EventLoop, handler: @escaping @Sendable () -> Void
     ) throws(SocketError) {
@@ -29,8 +29,8 @@ package final class ReadinessSource: Sendable {
         self.init(.reading, of: SharedDescriptor(descriptor), in: poll, handler: handler)
     }
 
-    /// Watches for something to read (or accept), or the end of the input; for room to write, or the end of a
-    /// connection attempt. Each direction of a descriptor has one source at a time.
+    /// Watches one direction. Reading includes connections to accept and the end of the input; writing includes the end
+    /// of a connection attempt. Each direction of a descriptor has one source at a time.
     init(
         _ direction: ReadinessPoll.Direction, of descriptor: SharedDescriptor, in poll: ReadinessPoll,
         handler: @escaping @Sendable () -> Void
@@ -46,19 +46,24 @@ package final class ReadinessSource: Sendable {
     }
 
     /// Lets the handler run. Idempotent; nothing after a cancel.
-    package func resume() { setActive(true) }
-
-    /// Stops the handler from running. Idempotent; nothing after a cancel.
-    package func suspend() { setActive(false) }
-
-    private func setActive(_ isActive: Bool) {
-        descriptor.withLock { descriptor in
+    ///
+    /// - Throws: `outOfResources` if the kernel watches no further descriptor. The source stays suspended then.
+    package func resume() throws(SocketError) {
+        try descriptor.withLock { (descriptor) throws(SocketError) in
             guard let descriptor else { return }
-            poll.setActive(isActive, direction, of: descriptor.rawValue)
+            try poll.activate(direction, of: descriptor.rawValue)
         }
     }
 
-    /// Ends the watch for good and lets go of the descriptor and the handler. Idempotent.
+    /// Stops the handler from running. Idempotent; nothing after a cancel.
+    package func suspend() {
+        descriptor.withLock { descriptor in
+            guard let descriptor else { return }
+            poll.deactivate(direction, of: descriptor.rawValue)
+        }
+    }
+
+    /// Ends the watch for good and releases the descriptor and the handler. Idempotent.
     package func cancel() {
         let dropped = descriptor.withLock { descriptor in
             defer { descriptor = nil }

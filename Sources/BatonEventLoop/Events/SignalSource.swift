@@ -4,12 +4,12 @@ import Glibc
 
 /// A signal of the process (`SIGTERM`, `SIGINT`, `SIGHUP`, `SIGWINCH`, …) as an event on a loop.
 ///
-/// From the moment ``watch(_:on:handler:)`` returns, the signal no longer does what it does by default. It does not do
-/// so again when the source goes: Dispatch keeps its handler, and the signal is then ignored. Signals that come faster
-/// than the handler runs are one event, as signals are. Programs started by this process get the default behaviour,
-/// because a handler, unlike "ignore", does not survive `exec`.
+/// From the moment ``watch(_:on:handler:)`` returns, the signal has no default effect, also after the source has gone:
+/// Dispatch keeps its handler, and the signal is then ignored. Signals that come faster than the handler runs are one
+/// event, as signals are. Programs that this process starts get the default behaviour, because a handler, unlike
+/// "ignore", does not survive `exec`.
 ///
-/// `SIGPIPE` needs none: the sockets of this module write with `MSG_NOSIGNAL`.
+/// `SIGPIPE` needs no source: the sockets of this module write with `MSG_NOSIGNAL`.
 package final class SignalSource: Sendable {
     /// The number of the signal.
     package let signal: Int32
@@ -24,9 +24,9 @@ package final class SignalSource: Sendable {
     /// Watches a signal and returns once it is watched, so that none is lost in between.
     ///
     /// - Parameters:
-    ///   - signal: such as `SIGTERM`. Not `SIGKILL`, `SIGSTOP`, nor a fault of the program itself.
-    ///   - loop: where the handler runs.
-    ///   - handler: runs for each delivery, on the loop, until ``cancel()`` or the end of the source.
+    ///   - signal: such as `SIGTERM`. Not `SIGKILL`, `SIGSTOP`, or a fault of the program itself.
+    ///   - loop: the loop of the handler.
+    ///   - handler: runs for each delivery, until ``cancel()`` or the end of the source.
     /// - Returns: the source, which watches as long as it is held.
     package static func watch(
         _ signal: Int32, on loop: EventLoop, handler: @escaping @Sendable () -> Void
@@ -43,9 +43,9 @@ package final class SignalSource: Sendable {
         source.cancel()
     }
 
-    /// Whether the process was told to ignore the signal, as `nohup` does with `SIGHUP`.
+    /// Whether the process was started with the signal ignored, as `nohup` does with `SIGHUP`.
     ///
-    /// Ask before watching: such a signal should stay ignored.
+    /// Ask before watching, because such a signal should stay ignored.
     package static func isIgnored(_ signal: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(signal, nil, &action) == 0 else { return false }

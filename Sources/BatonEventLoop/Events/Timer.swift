@@ -2,13 +2,13 @@
 
 /// A one-shot timer on an event loop that can be armed again and again.
 ///
-/// Arming replaces what was armed before; the handler runs once per arming, on the loop, never early, and not at all
-/// after a ``cancel()`` or a new arming made on the loop. Time is that of ``MonotonicClock``, so what came due while
-/// the machine slept fires when it wakes. A timer costs one Dispatch source and no descriptor. Releasing it cancels
-/// it. It holds its handler: let that refer weakly to whoever owns the timer.
+/// Arming replaces the time set before. The handler runs once per arming, on the loop, and never early. It does not run
+/// after a ``cancel()`` or a new arming on the loop. Time is that of ``MonotonicClock``, so a timer that came due while
+/// the machine slept fires when it wakes. A timer costs one Dispatch source and no descriptor. Releasing it cancels it.
+/// It holds its handler, which should refer weakly to the timer's owner.
 ///
-/// To arm for a later time, as a connection does with all that it sends, costs next to nothing: Dispatch keeps the
-/// earlier one, for each change of its mind wakes its thread, and is told of the later one when that comes.
+/// Arming for a later time costs next to nothing, which a connection does whenever it sends. Dispatch keeps the earlier
+/// time, because each change wakes its thread, and is given the later time when the earlier one comes.
 ///
 /// Every method is callable from anywhere.
 package final class Timer: Sendable {
@@ -17,7 +17,7 @@ package final class Timer: Sendable {
     /// Makes a timer that is not armed.
     ///
     /// - Parameters:
-    ///   - loop: where the handler runs.
+    ///   - loop: the loop of the handler.
     ///   - handler: runs once per arming.
     package init(on loop: EventLoop, handler: @escaping @Sendable () -> Void) {
         let armed = ArmedDeadline()
@@ -32,15 +32,15 @@ package final class Timer: Sendable {
         armed.end()
     }
 
-    /// Arms the timer, or arms it anew.
+    /// Arms the timer, in place of the time set before.
     ///
-    /// - Parameter delay: from now; negative is zero, more than 100 years is never. Up to a millisecond of lateness is
-    ///   allowed, so that wake-ups join.
+    /// - Parameter delay: from now; negative is zero, more than 100 years is never. It may fire up to a millisecond
+    ///   late, so that wake-ups join.
     package func schedule(after delay: Duration) {
         armed.set(MonotonicClock.deadline(after: delay))
     }
 
-    /// Arms the timer for a time on the ``MonotonicClock``, or arms it anew. A time that has passed is now.
+    /// Arms the timer for a time on the ``MonotonicClock``, in place of the time set before. A past time is now.
     ///
     /// - Parameter nanoseconds: a reading of that clock.
     package func schedule(at nanoseconds: UInt64) {
@@ -58,12 +58,12 @@ package final class Timer: Sendable {
 
 /// The deadline that a timer was last armed with, and the Dispatch source that fires then or earlier.
 ///
-/// A firing that Dispatch had already queued when the timer was armed anew or cancelled finds the deadline gone or not
-/// yet due, and runs nothing.
+/// Dispatch may have queued a firing when the timer is armed again or cancelled. That firing finds the deadline gone or
+/// not yet due, and runs nothing.
 private final class ArmedDeadline: Sendable {
     private struct State {
         var deadline: UInt64?
-        /// When the source fires: no later than the deadline.
+        /// The time at which the source fires, no later than the deadline.
         var firing: UInt64?
         var source: EventSource?
     }
@@ -93,7 +93,7 @@ private final class ArmedDeadline: Sendable {
 
     var isSet: Bool { state.withLock { $0.deadline != nil } }
 
-    /// Called when the source has fired.
+    /// Takes the deadline if it has passed. Called when the source has fired.
     func takeIfDue() -> Bool {
         let now = MonotonicClock.nanoseconds()
         return state.withLock { state in
@@ -108,7 +108,7 @@ private final class ArmedDeadline: Sendable {
         }
     }
 
-    /// Under the lock, so that Dispatch hears of the times in the order in which they were set.
+    /// Called under the lock, so that Dispatch gets the times in the order in which they were set.
     private static func fire(at deadline: UInt64, _ state: inout State) {
         state.firing = deadline
         state.source?.fire(at: deadline)

@@ -4,30 +4,30 @@ package import SystemPackage
 
 /// A serial executor with a thread of its own, for work that blocks: files and D-Bus.
 ///
-/// An actor whose `unownedExecutor` is one of these may call blocking functions in its methods; nobody else waits for
-/// them.
+/// An actor whose `unownedExecutor` is such an executor may call blocking functions in its methods without holding up
+/// others.
 ///
-/// A real thread rather than a Dispatch queue: Dispatch counts the threads that run and makes new ones by it, and a
-/// thread that blocks for minutes in its pool distorts that. It also gives the work one thread, with a name.
+/// It uses a thread and not a Dispatch queue. Dispatch makes new threads by the number of running ones, which a thread
+/// that blocks for minutes distorts. The work also stays on one thread, which has a name.
 ///
-/// The thread must not be restricted (Landlock, a changed user): whoever hands work to Dispatch, as each `await` and
-/// each resumed task does, may be the one that makes a new thread for the pool, and a new thread inherits the
-/// restriction for ever. Restricted work runs on a ``PrivateThread``.
+/// The thread must not be restricted (Landlock, a changed user). Each `await` and each resumed task hands work to
+/// Dispatch, which may make a thread for its pool on the calling thread, and a new thread inherits the restriction for
+/// good. Restricted work runs on a ``PrivateThread``.
 ///
-/// The thread starts with the executor and ends when the last reference to the executor is gone and the work that was
-/// put there is done; a pending job holds the executor. Nobody waits for the thread, so the last reference may be
-/// dropped on the thread itself. All signals are blocked on it, so that a handler never interrupts its system calls.
+/// The thread ends when the last reference to the executor is gone and all its work is done; a pending job holds the
+/// executor. Nobody waits for the thread, so the last reference may be dropped on the thread itself. All signals are
+/// blocked on it, so a handler never interrupts its system calls.
 ///
-/// The queue has no bound of its own: an actor's job is a suspended task, and who makes tasks bounds them.
+/// The queue has no bound of its own: a job of an actor is a suspended task, and the creator of tasks bounds them.
 package final class BlockingExecutor: SerialExecutor {
-    /// What the executor is called. Its first 15 bytes are the name of the thread.
+    /// The name of the executor. Its first 15 bytes are the name of the thread.
     package let name: String
 
     private let worker: WorkerThread
 
     /// Starts the thread.
     ///
-    /// - Throws: `Errno.resourceTemporarilyUnavailable` where the machine has no thread to give.
+    /// - Throws: `Errno.resourceTemporarilyUnavailable` if the system has no thread to give.
     package init(name: String) throws(Errno) {
         self.name = name
         worker = try WorkerThread(name: name)
@@ -40,7 +40,7 @@ package final class BlockingExecutor: SerialExecutor {
     /// Whether the caller runs on this executor's thread.
     package var isCurrent: Bool { worker.isCurrent }
 
-    /// Runs `work` on the thread, later, in order with everything else that is put there. Callable from anywhere.
+    /// Runs `work` on the thread, later, in order with other work. Callable from anywhere.
     package func submit(_ work: @escaping @Sendable () -> Void) {
         worker.append {
             work()

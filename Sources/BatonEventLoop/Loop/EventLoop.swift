@@ -2,11 +2,11 @@
 
 import Dispatch
 
-/// One serial line of execution on which sockets, timers and signals report.
+/// A serial executor on which sockets, timers and signals report.
 ///
-/// An event loop is a `SerialExecutor` over a serial `DispatchQueue`, and the handlers of every event source of this
-/// module run on that same queue. An actor whose `unownedExecutor` is its loop can therefore be entered synchronously
-/// from such a handler with `assumeIsolated`: no task, no hop, no allocation between readiness and the actor's code.
+/// An event loop is a `SerialExecutor` over a serial `DispatchQueue`. The handlers of every event source of this module
+/// run on that queue. So such a handler can enter an actor whose `unownedExecutor` is its loop synchronously with
+/// `assumeIsolated`. There is no task, no hop and no allocation between readiness and the actor's code.
 ///
 /// ```swift
 /// actor Connection {
@@ -15,47 +15,49 @@ import Dispatch
 /// }
 /// ```
 ///
-/// Nothing that blocks may run here: files and D-Bus belong on a ``BlockingExecutor``. A loop owns no thread while it
-/// is idle: Dispatch lends it one when there is work, and a loop keeps the one that came for its descriptors until
-/// nothing has happened for a tenth of a second. It ends with its last reference.
+/// Nothing that blocks may run here: files and D-Bus belong on a ``BlockingExecutor``. An idle loop has no thread.
+/// Dispatch lends it one when there is work, and after an event of a descriptor the loop keeps it until nothing has
+/// happened for 100 ms. The loop ends with its last reference.
 package final class EventLoop: SerialExecutor {
-    /// What the loop is called in debuggers and crash reports.
+    /// The name of the loop in debuggers and crash reports.
     package let name: String
 
-    /// The queue behind the loop. Work put here would wait for the end of a turn: it goes through ``execute(_:)``.
+    /// The queue behind the loop. Work on it would wait for the end of a turn, so use ``execute(_:)``.
     let queue: DispatchQueue
 
-    /// What was put on the loop and has not run yet.
+    /// The work that has not run yet.
     let work: LoopWork
 
-    /// Where tasks run that have more to do with what lives on this loop than with anything else: each step that they
-    /// take between it and an actor without an executor of its own costs no change of threads.
+    /// An executor for tasks that mostly use actors of this loop. Their steps between such an actor and code without an
+    /// actor change no thread.
     ///
-    /// For tasks that answer somebody who waits, and that compute little: what they do keeps the loop from its
-    /// descriptors, as everything does that runs here. Whoever waits for an actor of the loop can prefer it meanwhile,
-    /// and is then resumed where the actor is.
+    /// Use it for tasks that answer a waiting caller and compute little, because everything that runs here keeps the
+    /// loop from its descriptors. A task that waits for an actor of the loop can prefer it meanwhile, and then resumes
+    /// on the actor's thread.
     package let taskExecutor: LoopTaskExecutor
 
     private static let key = DispatchSpecificKey<ObjectIdentifier>()
 
-    private let patience: Int32
+    private let idleWait: Int32
     private let readiness = Lock<ReadinessPoll?>(nil)
 
     /// Makes a loop.
     ///
-    /// - Parameter name: appears as the label of the queue, behind `baton.loop.`.
+    /// - Parameter name: the label of the queue, behind `baton.loop.`.
     package convenience init(name: String) {
-        self.init(name: name, patience: ReadinessPoll.patience)
+        self.init(name: name, idleWait: ReadinessPoll.idleWait)
     }
 
+    /// Makes a loop that keeps its thread for another time.
+    ///
     /// - Parameters:
     ///   - name: as above.
-    ///   - patience: for how many milliseconds the loop keeps its thread when nothing happens any more.
-    init(name: String, patience: Int32) {
+    ///   - idleWait: the time that the loop keeps its thread without events or work, in milliseconds.
+    init(name: String, idleWait: Int32) {
         self.name = name
-        self.patience = patience
-        // A serial queue without a target gets a thread of its own beyond the width of the pool when it needs one, so
-        // that a thread that blocks elsewhere never starves a loop.
+        self.idleWait = idleWait
+        // A serial queue without a target may get a thread beyond the width of the pool. So a thread that blocks
+        // elsewhere never starves a loop.
         queue = DispatchQueue(label: "baton.loop." + name, qos: .userInitiated)
         work = LoopWork(on: queue)
         taskExecutor = LoopTaskExecutor(work)
@@ -71,25 +73,24 @@ package final class EventLoop: SerialExecutor {
         DispatchQueue.getSpecific(key: Self.key) == ObjectIdentifier(self)
     }
 
-    /// The time that the loop has spent on what was put on it and on what its descriptors told, since it was made; what
-    /// is under way counts when it ends. Callable from anywhere.
+    /// The time that the loop has spent on its work and on events of descriptors since it was made. A running turn
+    /// counts when it ends. Callable from anywhere.
     ///
-    /// A loop that is busy all the time is what its connections wait for, and not the network.
+    /// If a loop is busy all the time, its connections wait for it and not for the network.
     package var busyTime: Duration { .nanoseconds(Int64(clamping: work.busyNanoseconds)) }
 
-    /// Runs `work` on the loop, later, in order with everything else that is put there. Callable from anywhere.
+    /// Runs `work` on the loop, later, in order with other work. Callable from anywhere.
     package func execute(_ work: @escaping @Sendable () -> Void) {
         self.work.append(work)
     }
 
-    /// What watches this loop's descriptors. Made, with two descriptors of its own, when the first one is to be
-    /// watched.
+    /// The watches of this loop's descriptors, made at the first use with two descriptors of their own.
     ///
-    /// - Throws: `outOfResources` where none are free for that.
+    /// - Throws: `outOfResources` if no descriptors are free for that.
     func poll() throws(SocketError) -> ReadinessPoll {
         try readiness.withLock { (readiness) throws(SocketError) in
             if let readiness { return readiness }
-            let made = try ReadinessPoll(on: queue, doing: work, patience: patience)
+            let made = try ReadinessPoll(on: queue, doing: work, idleWait: idleWait)
             readiness = made
             return made
         }
@@ -100,7 +101,7 @@ package final class EventLoop: SerialExecutor {
     /// Puts a job of an actor onto the loop. Called by the concurrency runtime.
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        // The closure holds the loop: the executor outlives each job, even where the job drops the last actor.
+        // The closure holds the loop, because a job may drop the last actor, and the executor must outlive it.
         work.append { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }
 

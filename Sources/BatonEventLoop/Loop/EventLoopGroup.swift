@@ -2,7 +2,7 @@
 
 import Synchronization
 
-/// A few event loops that share the connections of a process among them, in turn.
+/// Event loops that share the connections of a process in turn.
 ///
 /// The loops live as long as the group or anything that uses them.
 package final class EventLoopGroup: Sendable {
@@ -15,13 +15,13 @@ package final class EventLoopGroup: Sendable {
     ///
     /// - Parameters:
     ///   - name: the loops are called `name-0`, `name-1`, ….
-    ///   - count: how many, 1 to 64; a value outside is moved to the nearest.
+    ///   - count: the number of loops, 1 to 64; a value outside is moved to the nearest.
     package init(name: String, count: Int) {
         let count = min(max(count, 1), 64)
         loops = (0..<count).map { EventLoop(name: "\(name)-\($0)") }
     }
 
-    /// The loop whose turn it is. Round robin, callable from anywhere.
+    /// The next loop, round robin. Callable from anywhere.
     package func next() -> EventLoop {
         let number = turn.wrappingAdd(1, ordering: .relaxed).oldValue
         return loops[Int(number % UInt(loops.count))]

@@ -11,13 +11,13 @@ package final class LoopTaskExecutor: TaskExecutor {
     /// Puts a part of a task onto the loop. Called by the concurrency runtime.
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        // The closure holds the executor: it outlives each job.
+        // The closure holds the executor, which must outlive each job.
         work.append { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 }
 
-/// Does what would keep a loop from its descriptors for too long: on threads of the pool, whatever executor the task
-/// prefers.
+/// Runs work on threads of the pool, whatever executor the task prefers. For work that would keep a loop from its
+/// descriptors for too long.
 package func offLoop<Value, Failure: Error>(
     isolation: isolated (any Actor)? = #isolation, _ work: () async throws(Failure) -> Value
 ) async throws(Failure) -> Value {

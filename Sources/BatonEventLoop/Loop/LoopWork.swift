@@ -4,58 +4,61 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// What was put on a loop and has not run yet, in order.
+/// The work of a loop that has not run yet, in order.
 ///
-/// Dispatch is asked for a thread once for all that waits, and not at all while a turn of the loop (``ReadinessPoll``)
-/// has one. A turn that waits for events is told by one write to a descriptor that it watches.
+/// Dispatch is asked for a thread once for all waiting work, and not at all during a turn of the loop
+/// (``ReadinessPoll``), which has one. A turn that waits for events is woken by one write to a descriptor that it
+/// watches.
 ///
-/// No bound of its own: an actor's job is a suspended task, and who makes tasks bounds them.
+/// It has no bound of its own: a job of an actor is a suspended task, and the creator of tasks bounds them.
 final class LoopWork: Sendable {
     typealias Item = @Sendable () -> Void
 
     private struct State {
         var items: [Item] = []
-        /// Whether somebody on the queue, or on its way there, is going to look at the items.
-        var isAttended = false
-        /// What ends the wait of a turn; nil unless one waits that nobody has told.
+        /// Whether a turn or a block on the queue is going to run the items.
+        var hasRunner = false
+        /// The descriptor that ends the wait of a turn; nil unless a turn waits and was not woken yet.
         var wake: SharedDescriptor?
-        /// Whether the loop has ended, and no turn is to wait any more.
+        /// Whether the loop has ended, so that no turn may wait any more.
         var isFinished = false
     }
 
-    /// How often what has run may have added more before events have their turn: the steps of a task that passes
-    /// between actors of one loop are so many rounds.
+    /// The greatest number of rounds between two looks at events. Work that running work adds belongs to the next
+    /// round, for example the next step of a task that passes between actors of one loop.
     static let rounds = 16
-    /// No more of them begin after this time, in nanoseconds: 1 ms.
+    /// The time after which no further round begins, in nanoseconds: 1 ms.
     static let roundsTime: UInt64 = 1_000_000
 
     private let queue: DispatchQueue
     private let state = Lock(State())
     private let busy = Atomic<UInt64>(0)
 
-    /// Nanoseconds that the loop has spent on its work and on what its descriptors told. Callable from anywhere.
+    /// Nanoseconds that the loop has spent on its work and on events. Callable from anywhere.
     var busyNanoseconds: UInt64 { busy.load(ordering: .relaxed) }
 
-    /// - Parameter queue: the loop's.
+    /// Makes an empty list of work.
+    ///
+    /// - Parameter queue: the loop's queue.
     init(on queue: DispatchQueue) {
         self.queue = queue
     }
 
     /// Adds work at the end. Callable from anywhere.
     func append(_ item: @escaping Item) {
-        let (isAttended, wake) = state.withLock { state in
+        let (hasRunner, wake) = state.withLock { state in
             state.items.append(item)
             defer {
-                state.isAttended = true
+                state.hasRunner = true
                 state.wake = nil
             }
-            return (state.isAttended, state.wake)
+            return (state.hasRunner, state.wake)
         }
-        if !isAttended { return later() }
+        if !hasRunner { return scheduleRun() }
         end(wake)
     }
 
-    /// Lets no turn wait any more: the loop has ended. Callable from anywhere.
+    /// Ends the loop: no turn waits any more. Callable from anywhere.
     func finish() {
         end(
             state.withLock { state in
@@ -71,7 +74,7 @@ final class LoopWork: Sendable {
         _ = write(wait.rawValue, &one, MemoryLayout<UInt64>.size)
     }
 
-    private func later() {
+    private func scheduleRun() {
         queue.async {
             _ = self.run()
             self.leave()
@@ -80,30 +83,30 @@ final class LoopWork: Sendable {
 
     // MARK: - On the queue
 
-    /// Runs something that the loop is busy with.
+    /// Runs `body` and counts its time as busy.
     func measure(_ body: () -> Void) {
         let start = MonotonicClock.nanoseconds()
         body()
         busy.wrappingAdd(MonotonicClock.nanoseconds() - start, ordering: .relaxed)
     }
 
-    /// Says that the caller is going to look at what is added until it leaves, and waits no more.
-    func attend() {
+    /// Marks the caller as the one that runs new items until it leaves. It no longer waits.
+    func enter() {
         state.withLock { state in
-            state.isAttended = true
+            state.hasRunner = true
             state.wake = nil
         }
     }
 
-    /// Runs what there is, and what that adds in turn, for up to ``rounds`` and ``roundsTime``: events have their turn
-    /// in between. Returns whether there was something.
+    /// Runs the items, and those that they add, for up to ``rounds`` and ``roundsTime``. Returns whether there were
+    /// any.
     func run() -> Bool {
         var items = takeItems()
         guard !items.isEmpty else { return false }
         let start = MonotonicClock.nanoseconds()
         var spent: UInt64 = 0
         for round in 1...Self.rounds {
-            // Each is released when it has run.
+            // Each item is released when it has run.
             items.reverse()
             while let item = items.popLast() { item() }
             spent = MonotonicClock.nanoseconds() - start
@@ -122,8 +125,8 @@ final class LoopWork: Sendable {
         }
     }
 
-    /// Whether the caller may wait: there is nothing to do, and what is added next writes to `wake`, once.
-    func mayWait(until wake: SharedDescriptor) -> Bool {
+    /// Prepares the caller to wait. Returns false if there is work. Otherwise the next item writes to `wake`, once.
+    func prepareToWait(wakingBy wake: SharedDescriptor) -> Bool {
         state.withLock { state in
             guard state.items.isEmpty, !state.isFinished else { return false }
             state.wake = wake
@@ -131,13 +134,13 @@ final class LoopWork: Sendable {
         }
     }
 
-    /// Says that the caller is gone, and leaves to a later turn of the queue what was added behind its back.
+    /// Ends the caller's duty to run new items, and schedules those that were added meanwhile.
     func leave() {
         let isDone = state.withLock { state in
             state.wake = nil
-            state.isAttended = !state.items.isEmpty
-            return !state.isAttended
+            state.hasRunner = !state.items.isEmpty
+            return !state.hasRunner
         }
-        if !isDone { later() }
+        if !isDone { scheduleRun() }
     }
 }

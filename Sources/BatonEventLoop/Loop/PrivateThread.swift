@@ -3,13 +3,12 @@
 import Dispatch
 package import SystemPackage
 
-/// A thread that does what it is told while the caller waits, and nothing else: the place for work that restricts its
-/// own thread.
+/// A thread that runs closures while the caller waits, for work that restricts its own thread.
 ///
-/// Landlock binds a thread and every thread that it makes. Dispatch makes the threads of its pool on whatever thread
-/// hands it work, and the concurrency runtime hands it work at every resumption; a restricted thread that takes part in
-/// either would spread its restriction over the process. This thread takes part in neither: the closure runs from
-/// beginning to end, with no `await` in it, and the answer goes back through a semaphore.
+/// Landlock binds a thread and every thread that it makes. Dispatch makes pool threads on whatever thread hands it
+/// work, and the concurrency runtime hands it work at every resumption. So a restricted thread that used either would
+/// spread its restriction over the process. This thread uses neither: a closure runs from beginning to end without
+/// `await`, and the answer goes back through a semaphore.
 ///
 /// The closure must not use Dispatch, start tasks or resume continuations. The caller blocks meanwhile, so it runs on a
 /// ``BlockingExecutor``. The thread ends with the last reference.
@@ -19,7 +18,7 @@ package final class PrivateThread: Sendable {
     /// Starts the thread.
     ///
     /// - Parameter name: its first 15 bytes name the thread.
-    /// - Throws: `Errno.resourceTemporarilyUnavailable` where the machine has no thread to give.
+    /// - Throws: `Errno.resourceTemporarilyUnavailable` if the system has no thread to give.
     package init(name: String) throws(Errno) {
         worker = try WorkerThread(name: name)
     }
@@ -31,10 +30,10 @@ package final class PrivateThread: Sendable {
     /// Whether the caller is this thread.
     package var isCurrent: Bool { worker.isCurrent }
 
-    /// Runs `work` on the thread, after what was asked for before, and waits for it. Not from the thread itself.
+    /// Runs `work` on the thread, after earlier work, and waits for it. Not from the thread itself.
     ///
-    /// - Returns: what `work` returned.
-    /// - Throws: what `work` threw.
+    /// - Returns: the result of `work`.
+    /// - Throws: the error of `work`.
     package func perform<Value: Sendable, Failure: Error>(
         _ work: @escaping @Sendable () throws(Failure) -> Value
     ) throws(Failure) -> Value {
@@ -56,7 +55,7 @@ package final class PrivateThread: Sendable {
         }
     }
 
-    /// Runs `work` on the thread, after what was asked for before, and does not wait. Callable from anywhere.
+    /// Runs `work` on the thread, after earlier work, and does not wait. Callable from anywhere.
     package func submit(_ work: @escaping @Sendable () -> Void) {
         worker.append(work)
     }

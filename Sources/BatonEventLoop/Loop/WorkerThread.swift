@@ -5,7 +5,7 @@ import SystemPackage
 
 /// A detached thread that runs closures in order until it is told to finish.
 ///
-/// The thread itself holds this object, so that it outlives whoever started it, and releases it as it ends.
+/// The thread holds this object, which therefore outlives its creator, and releases it at its end.
 final class WorkerThread: @unchecked Sendable {  // reason: every mutable member is read and written under `mutex`
     private let name: String
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -19,8 +19,8 @@ final class WorkerThread: @unchecked Sendable {  // reason: every mutable member
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(condition, nil)
 
-        // A thread inherits the mask of the thread that makes it: block everything around the call. Faults (SIGSEGV
-        // and its kin) are raised by the kernel on the thread that causes them and kill the process blocked or not.
+        // A thread inherits the signal mask of its creator, so everything is blocked around the call. The kernel raises
+        // faults (SIGSEGV and its kin) on the thread that causes them, and they kill the process even if blocked.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
@@ -67,7 +67,7 @@ final class WorkerThread: @unchecked Sendable {  // reason: every mutable member
         }
     }
 
-    /// Lets the thread end once what was added is done.
+    /// Lets the thread end once all work is done.
     func finish() {
         locked {
             isFinishing = true
@@ -81,11 +81,11 @@ final class WorkerThread: @unchecked Sendable {  // reason: every mutable member
         while let batch = nextBatch() {
             for item in batch { item() }
         }
-        // The id of an ended thread can be given to another one.
+        // The id of an ended thread may be used for another one.
         locked { thread = nil }
     }
 
-    /// Waits for work and takes all of it; nil is the end.
+    /// Waits for work and takes all of it; nil at the end.
     private func nextBatch() -> [@Sendable () -> Void]? {
         locked {
             while work.isEmpty, !isFinishing { pthread_cond_wait(condition, mutex) }
@@ -103,8 +103,8 @@ final class WorkerThread: @unchecked Sendable {  // reason: every mutable member
 
     /// Names the thread for `top -H` and debuggers.
     ///
-    /// Through the proc file system, because `pthread_setname_np` is a GNU extension that Swift does not see. Without
-    /// that file system the thread stays unnamed, which harms nothing.
+    /// It writes to the proc file system, because `pthread_setname_np` is a GNU extension that Swift does not import.
+    /// Without that file system the thread stays unnamed, which does no harm.
     private func setName() {
         let descriptor = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return }

@@ -1,55 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Bytes that this process may hold because somebody made it: one total, in which each class of users has a part.
+/// A total of bytes that peers and programs may make this process hold, divided into parts for classes of users.
 ///
-/// Of its part a class has something **reserved**, which nobody else ever gets, so that no class starves another.
-/// What is reserved for nobody is **common**: it goes to whoever asks first, and no class gets more in all than its
-/// **ceiling**. So the sum of what is held never exceeds the total, whoever tries.
+/// A part has a **reserve** that no other part ever gets, so that no class starves another. Bytes that are reserved for
+/// no part are **common** and go to the first that asks. No part gets more than its **ceiling**. So the sum of all held
+/// bytes never exceeds the total.
 ///
-/// It counts, and holds no memory itself. Safe to use from any thread; nothing here waits.
+/// It only counts, and allocates nothing itself. Safe to use from any thread; no call waits.
 package final class ByteBudget: Sendable {
-    private struct Books {
+    private struct State {
         var common: Int
-        /// What each part holds, by its number.
+        /// The bytes that each part holds, by its number.
         var held: [Int] = []
     }
 
-    /// Bytes that may be held in all.
+    /// The total of bytes that may be held.
     package let bytes: Int
-    private let books: Lock<Books>
+    private let state: Lock<State>
 
-    /// - Parameter bytes: what may be held in all.
+    /// Makes a budget without parts.
+    ///
+    /// - Parameter bytes: the total of bytes that may be held.
     package init(bytes: Int) {
         precondition(bytes > 0, "a budget is not empty")
         self.bytes = bytes
-        books = Lock(Books(common: bytes))
+        state = Lock(State(common: bytes))
     }
 
-    /// Sets a part aside for one class: once for each, before anything is held.
+    /// Makes the part of one class: once for each, before anything is held.
     ///
     /// - Parameters:
-    ///   - reserved: bytes that the class has for certain. All that is reserved has to fit the total.
-    ///   - ceiling: the most that it gets.
+    ///   - reserved: bytes for this class alone. All reserves together must fit into the total.
+    ///   - ceiling: the most bytes that the class gets.
     package func part(reserved: Int, ceiling: Int) -> Part {
         precondition(0 <= reserved && reserved <= ceiling && ceiling <= bytes, "a part lies within its ceiling")
-        let number = books.withLock { books in
-            books.common -= reserved
-            books.held.append(0)
-            return books.held.count - 1
+        let number = state.withLock { state in
+            state.common -= reserved
+            state.held.append(0)
+            return state.held.count - 1
         }
         precondition(common >= 0, "what is reserved fits the budget")
         return Part(of: self, number: number, reserved: reserved, ceiling: ceiling)
     }
 
     /// Bytes that are neither reserved nor held.
-    package var common: Int { books.withLock { $0.common } }
+    package var common: Int { state.withLock { $0.common } }
 
-    /// Bytes that are held in all.
-    package var held: Int { books.withLock { $0.held.reduce(0, +) } }
+    /// The total of held bytes.
+    package var held: Int { state.withLock { $0.held.reduce(0, +) } }
 
-    /// What one class of users may hold.
+    /// The bytes of one class of users.
     package final class Part: Sendable {
-        /// Bytes that it has for certain.
+        /// The bytes that no other part gets.
         package let reserved: Int
         /// The most bytes that it gets.
         package let ceiling: Int
@@ -64,54 +66,54 @@ package final class ByteBudget: Sendable {
         }
 
         /// Bytes that it holds.
-        package var held: Int { budget.books.withLock { $0.held[number] } }
+        package var held: Int { budget.state.withLock { $0.held[number] } }
 
-        /// Bytes that it could still get at this moment.
-        package var available: Int { budget.books.withLock { available($0) } }
+        /// Bytes that it could get at this moment.
+        package var available: Int { budget.state.withLock { available($0) } }
 
-        /// Takes so many bytes, or none where there are not so many.
+        /// Takes bytes. Returns false, and takes none, if there are not enough.
         package func take(_ bytes: Int) -> Bool {
-            budget.books.withLock { books in
-                guard bytes <= available(books) else { return false }
-                change(&books, by: bytes)
+            budget.state.withLock { state in
+                guard bytes <= available(state) else { return false }
+                change(&state, by: bytes)
                 return true
             }
         }
 
-        /// Gives back what ``take(_:)`` took, or some of it.
+        /// Gives back bytes that ``take(_:)`` took.
         package func giveBack(_ bytes: Int) {
-            budget.books.withLock { change(&$0, by: -bytes) }
+            budget.state.withLock { change(&$0, by: -bytes) }
         }
 
-        /// Takes half of what there is left, so that who comes next finds something too; goes back with the last
+        /// Takes half of the available bytes, so that the next caller gets some as well. They go back with the last
         /// reference.
         ///
-        /// - Parameter most: bytes; it may get fewer, and none.
+        /// - Parameter most: an upper bound; the lease may have fewer bytes, even none.
         package func lease(atMost most: Int) -> Lease {
-            let bytes = budget.books.withLock { books in
-                let bytes = max(0, min(most, available(books) / 2))
-                change(&books, by: bytes)
+            let bytes = budget.state.withLock { state in
+                let bytes = max(0, min(most, available(state) / 2))
+                change(&state, by: bytes)
                 return bytes
             }
             return Lease(bytes: bytes, of: self)
         }
 
-        private func available(_ books: Books) -> Int {
-            let held = books.held[number]
-            return min(ceiling - held, max(0, reserved - held) + books.common)
+        private func available(_ state: State) -> Int {
+            let held = state.held[number]
+            return min(ceiling - held, max(0, reserved - held) + state.common)
         }
 
-        private func change(_ books: inout Books, by bytes: Int) {
-            let before = books.held[number]
+        private func change(_ state: inout State, by bytes: Int) {
+            let before = state.held[number]
             precondition(before + bytes >= 0, "no more is given back than was taken")
-            books.held[number] = before + bytes
-            books.common -= max(0, before + bytes - reserved) - max(0, before - reserved)
+            state.held[number] = before + bytes
+            state.common -= max(0, before + bytes - reserved) - max(0, before - reserved)
         }
     }
 
-    /// Bytes of a part, held for as long as somebody holds this.
+    /// Bytes of a part, held as long as this object lives.
     package final class Lease: Sendable {
-        /// How many.
+        /// The number of bytes.
         package let bytes: Int
         private let part: Part
 

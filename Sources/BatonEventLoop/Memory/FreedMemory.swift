@@ -2,18 +2,18 @@
 
 import CLinux
 
-/// What becomes of memory that is not used any more.
+/// The treatment of freed memory.
 package enum FreedMemory {
-    /// Blocks of this size and more are mapped apart, and go back to the system when they are freed: 128 KiB, as glibc
-    /// has it at first.
+    /// The size from which a block is mapped separately and goes back to the system when it is freed: 128 KiB, glibc's
+    /// initial value.
     private static let leastMapped: Int32 = 128 << 10
 
-    /// Keeps the resident memory of this process near what it uses. Once is enough, and for good.
+    /// Keeps the resident memory of this process near what it uses. Call it once.
     ///
-    /// Left to itself, glibc raises the size from which it maps a block apart to that of the largest one that was
-    /// freed, up to 32 MiB (mallopt(3), `M_MMAP_THRESHOLD`). Blocks below it come from the heaps of its threads, which
-    /// keep what was freed as long as something lives above it: after eight folders of 10,000 files, one after the
-    /// other, 48 MiB of a node's heaps were resident, and 1.4 MiB of them in use. With the size fixed it is 5 MiB.
+    /// By default, glibc raises the size from which it maps a block separately to that of the largest freed block, up
+    /// to 32 MiB (mallopt(3), `M_MMAP_THRESHOLD`). Smaller blocks come from heaps of its threads, which keep freed
+    /// memory as long as anything above it is in use. After eight folders of 10,000 files, 48 MiB of a node's heaps
+    /// were resident and 1.4 MiB in use. With a fixed size 5 MiB are resident.
     package static func returnToSystem() {
         baton_map_blocks_from(leastMapped)
     }

@@ -5,9 +5,8 @@ import SystemPackage
 
 /// One attempt to connect: from the system call to exactly one result.
 ///
-/// Three parties may end it, on any thread and in any order: the kernel, the timer, the task that was cancelled. The
-/// first decides, and the result is handed out when nothing watches the descriptor for the attempt any more: it has one
-/// source for each direction.
+/// The kernel, the timer and a cancelled task may end it, on any thread and in any order. The first one decides. The
+/// result is handed out when the attempt no longer watches the descriptor, because a direction has only one source.
 final class ConnectAttempt: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Void, Never>?
@@ -15,9 +14,9 @@ final class ConnectAttempt: Sendable {
         var source: ReadinessSource?
         var deadline: Timer?
         var retry: Timer?
-        /// Set once: how it ended.
+        /// How the attempt ended. Set once.
         var outcome: Result<Void, SocketError>?
-        /// What it made, until that is taken.
+        /// The result, until it is taken.
         var result: Result<Socket, SocketError>?
         /// The attempt was cancelled before it started.
         var isCancelled = false
@@ -27,8 +26,8 @@ final class ConnectAttempt: Sendable {
     private let loop: EventLoop
     private let state = Lock(State())
 
-    /// How long to wait when a Unix-domain listener's queue is full: there `connect` says so at once and nothing tells
-    /// when there is room.
+    /// The time between two tries if the queue of a Unix-domain listener is full: `connect` fails at once then, and
+    /// nothing reports when there is room.
     private static let retryDelay = Duration.milliseconds(10)
 
     init(to address: SocketAddress, on loop: EventLoop) {
@@ -38,10 +37,10 @@ final class ConnectAttempt: Sendable {
 
     private var activity: String { "connecting to \(address)" }
 
-    /// What the attempt made. Once, after the continuation was resumed.
+    /// Takes the result of the attempt. Once, after the continuation was resumed.
     ///
-    /// It goes through the lock and not through the continuation, because the thread sanitizer sees the one as a
-    /// handing over and the other not.
+    /// The result goes through the lock and not through the continuation, because the thread sanitizer does not see the
+    /// latter as a hand-over.
     func takeResult() throws(SocketError) -> Socket {
         let result = state.withLock { state in
             defer { state.result = nil }
@@ -73,11 +72,11 @@ final class ConnectAttempt: Sendable {
         } catch {
             end(.failure(error))
         }
-        // After the first try: what connects at once needs no time.
+        // Armed after the first try, because a connection that is made at once needs no timer.
         state.withLock { $0.deadline }?.schedule(after: timeout)
     }
 
-    /// Ends the attempt because nobody waits for it any more.
+    /// Ends the attempt because its task was cancelled.
     func cancel() {
         state.withLock { $0.isCancelled = true }
         end(.failure(SocketError(.cancelled, while: activity)))
@@ -99,27 +98,27 @@ final class ConnectAttempt: Sendable {
         case .success:
             end(.success(()))
         case .failure(.nowInProgress), .failure(.interrupted):
-            // An interrupted connect goes on by itself (POSIX), like one that would have blocked.
-            watch(descriptor, in: try loop.poll())
+            // An interrupted connect continues by itself (POSIX), like one that would have blocked.
+            try watch(descriptor, in: try loop.poll())
         case .failure(let error) where error.meansWouldBlock && address.port == nil:
             tryAgainLater(descriptor)
         case .failure(let error) where error.meansWouldBlock:
-            // For TCP it means that no free port is left (connect(2)).
+            // For TCP this means that no free port is left (connect(2)).
             throw SocketError(.addressUnavailable, while: activity, underlyingError: error)
         case .failure(let error):
             throw SocketError(error, while: activity)
         }
     }
 
-    private func watch(_ descriptor: SharedDescriptor, in poll: ReadinessPoll) {
-        // The handler holds the attempt; the cancel, which each ending makes, drops it.
+    private func watch(_ descriptor: SharedDescriptor, in poll: ReadinessPoll) throws(SocketError) {
+        // The handler holds the attempt. Each end cancels the source, which drops the handler.
         let source = ReadinessSource(.writing, of: descriptor, in: poll) { self.decide(descriptor) }
         let isWatched = state.withLock { state in
             guard state.outcome == nil else { return false }
             state.source = source
             return true
         }
-        if isWatched { source.resume() }
+        if isWatched { try source.resume() }
     }
 
     private func tryAgainLater(_ descriptor: SharedDescriptor) {
@@ -139,7 +138,7 @@ final class ConnectAttempt: Sendable {
         }
     }
 
-    /// The kernel has an answer.
+    /// Handles the kernel's answer.
     private func decide(_ descriptor: SharedDescriptor) {
         if let error = SystemCall.pendingError(descriptor.rawValue) {
             end(.failure(SocketError(error, while: activity)))
@@ -159,7 +158,7 @@ final class ConnectAttempt: Sendable {
             return .some(state.source)
         }
         guard let source else { return }
-        // The descriptor has no other watch when the socket has it.
+        // The socket may watch the descriptor from here on.
         source?.cancel()
         deliver()
     }
@@ -181,7 +180,8 @@ final class ConnectAttempt: Sendable {
         guard let descriptor else { return .failure(SocketError(.closed, while: "connecting to \(address)")) }
         do throws(SocketError) {
             let socket = try Socket(descriptor, on: loop, remote: address)
-            // A TCP connection to an ephemeral port of this machine can, rarely, meet itself: nobody listens there.
+            // A TCP connection to an ephemeral port of this machine can, rarely, connect to itself. Nobody listens
+            // there.
             guard address.port == nil || socket.localAddress != address else {
                 throw SocketError(.connectionRefused, while: "connecting to \(address)")
             }

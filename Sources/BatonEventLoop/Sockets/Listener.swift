@@ -3,27 +3,27 @@
 import Glibc
 import SystemPackage
 
-/// Waits for connections, on TCP or on a Unix-domain socket file, and hands each out as a ``Socket``.
+/// A listening socket, TCP or Unix-domain, that hands out each connection as a ``Socket``.
 ///
-/// It survives what accepting can fail with. When the process has only the reserve of ``DescriptorLimit`` left, or the
-/// machine has no descriptor, it rests for 100 ms and tries again: the connections wait in the kernel's queue, nothing
-/// spins, and nothing ends. ``close()`` or the end of the last reference stops listening and removes the socket file.
+/// It survives every failure of accept. If only the reserve of ``DescriptorLimit`` is left, or the system lacks
+/// resources, it backs off for 100 ms and tries again. Meanwhile the connections wait in the kernel's queue, and
+/// nothing spins. ``close()`` or the end of the last reference stops listening and removes the socket file.
 ///
-/// Every method is callable from anywhere. How many connections there may be is up to the owner, who closes a socket
-/// or calls ``pauseAccepting(_:)``.
+/// Every method is callable from anywhere. The owner bounds the number of connections, by closing sockets or by
+/// ``pauseAccepting(_:)``.
 package final class Listener: Sendable {
-    /// Where it listens; the port is the real one also where 0 was asked for.
+    /// The address that it listens on, with the real port if 0 was asked for.
     package let localAddress: SocketAddress
     /// The loop that the handlers run on.
     package let loop: EventLoop
 
-    /// How long the queue of connections that were made and not accepted may grow, where nothing else is asked for.
+    /// The default length of the kernel's queue of connections that are not accepted yet.
     package static let defaultBacklog = 128
 
-    /// How many connections one turn of the loop accepts at most, so that others have their turn.
+    /// The greatest number of connections that one turn of the loop accepts.
     private static let batch = 16
-    /// How long accepting rests when descriptors have run out.
-    private static let rest = Duration.milliseconds(100)
+    /// The pause after resources have run out.
+    private static let backOffTime = Duration.milliseconds(100)
 
     private struct Pause: OptionSet {
         let rawValue: UInt8
@@ -58,10 +58,11 @@ package final class Listener: Sendable {
     ///
     /// - Parameters:
     ///   - address: an IP address with a port, 0 for any free one (`::` serves IPv4 as well); or the path of a socket
-    ///     file, of any length in a folder that exists. The file gets mode 0600. One that a dead program left is
+    ///     file, of any length, in a folder that exists. The file gets mode 0600. A file that a dead program left is
     ///     replaced.
-    ///   - loop: where the handlers run.
-    ///   - backlog: the kernel's queue, ``defaultBacklog`` at first; the kernel cuts it to `net.core.somaxconn`.
+    ///   - loop: the loop of the handlers.
+    ///   - backlog: the length of the kernel's queue, ``defaultBacklog`` by default; the kernel cuts it to
+    ///     `net.core.somaxconn`.
     /// - Throws: `addressInUse`, `addressUnavailable`, `permissionDenied` (a port below 1024, a folder), `notASocket`,
     ///   `notFound` (no such folder), `pathTooLong` (a name of more than about 85 bytes), `outOfResources`.
     package init(at address: SocketAddress, on loop: EventLoop, backlog: Int = defaultBacklog) throws(SocketError) {
@@ -81,15 +82,15 @@ package final class Listener: Sendable {
         }
     }
 
-    /// Listens on every address of this machine, over IPv6 and IPv4; over IPv4 alone where the kernel has no IPv6.
+    /// Listens on every address of this machine, over IPv6 and IPv4, or over IPv4 alone if the kernel has no IPv6.
     ///
     /// - Parameters:
     ///   - port: 0 for any free one.
-    ///   - loop: where the handlers run.
+    ///   - loop: the loop of the handlers.
     ///   - backlog: as in ``init(at:on:backlog:)``.
-    ///   - defersAccept: for a protocol whose clients speak first: a connection is accepted when its first bytes have
-    ///     come, or after about this time without any (`TCP_DEFER_ACCEPT` of tcp(7)); nil: at once.
-    /// - Throws: `addressInUse` when the port is taken on either, `permissionDenied` below 1024, `outOfResources`.
+    ///   - defersAccept: for protocols whose clients send first. A connection is accepted when its first bytes have
+    ///     come, or after about this time without any (`TCP_DEFER_ACCEPT` of tcp(7)). Nil accepts at once.
+    /// - Throws: `addressInUse` if the port is taken on either, `permissionDenied` below 1024, `outOfResources`.
     package static func onAllAddresses(
         port: UInt16, on loop: EventLoop, backlog: Int = defaultBacklog, defersAccept: Duration? = nil
     ) throws(SocketError) -> Listener {
@@ -121,8 +122,8 @@ package final class Listener: Sendable {
         let activity = "listening at \(address)"
         let descriptor = try SystemCall.streamSocket(host.isIPv4 ? AF_INET : AF_INET6)
         let number = descriptor.rawValue
-        // Connections of the last run that linger in TIME_WAIT do not keep the port; on Linux this never lets two
-        // programs listen on one.
+        // Connections of the last run that are in TIME_WAIT do not block the port. On Linux this never lets two
+        // programs listen on one port.
         var result = SystemCall.setOption(number, SOL_SOCKET, SO_REUSEADDR, 1)
         if !host.isIPv4 {
             result = result.flatMap { _ in SystemCall.setOption(number, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 0) }
@@ -142,8 +143,9 @@ package final class Listener: Sendable {
     /// The listener holds the handlers until it is closed.
     ///
     /// - Parameters:
-    ///   - onTrouble: descriptors or memory ran out; accepting goes on by itself. Once per such time, for the log.
-    ///   - onAccept: has a new socket of the listener's loop, not started yet.
+    ///   - onTrouble: called when descriptors, memory or watches have run out, for the log. Accepting resumes by
+    ///     itself. Called once until a connection is accepted again.
+    ///   - onAccept: gets a new socket of the listener's loop, not started yet.
     package func start(
         onTrouble: (@Sendable (SocketError) -> Void)? = nil, onAccept: @escaping @Sendable (Socket) -> Void
     ) {
@@ -155,27 +157,27 @@ package final class Listener: Sendable {
                 self?.acceptBatch()
             }
             let recovery = Timer(on: loop) { [weak self] in self?.change { $0.remove(.outOfResources) } }
-            // Dispatch opens a descriptor for its timers when the first of the process is armed: now, not when there
-            // is none left.
+            // Dispatch opens a descriptor when the first timer of the process is armed. This does it before descriptors
+            // run out.
             recovery.schedule(after: .zero)
             state.recovery = recovery
         }
         change { $0.remove(.notStarted) }
     }
 
-    /// Says whether accepting rests; connections wait in the kernel's queue meanwhile. At first: no.
+    /// Pauses or resumes accepting. Connections wait in the kernel's queue meanwhile. Not paused at first.
     package func pauseAccepting(_ paused: Bool) {
         change { if paused { $0.insert(.asked) } else { $0.remove(.asked) } }
     }
 
-    /// Stops listening, removes the socket file, and drops the connections that nobody accepted. Idempotent.
+    /// Stops listening, removes the socket file, and drops connections that were not accepted. Idempotent.
     package func close() {
         let dropped = state.withLock { state in
             let dropped = state
             state = State(descriptor: nil, file: nil)
             return dropped
         }
-        // The name goes first: who finds no file knows at once, who finds one is still answered.
+        // The file goes first. A client that finds no file knows at once; one that finds it is still answered.
         dropped.file?.remove()
         dropped.recovery?.cancel()
         dropped.source?.cancel()
@@ -184,7 +186,14 @@ package final class Listener: Sendable {
     private func change(_ body: (inout Pause) -> Void) {
         state.withLock { state in
             body(&state.pauses)
-            if state.pauses.isEmpty { state.source?.resume() } else { state.source?.suspend() }
+            guard state.pauses.isEmpty else { return state.source?.suspend() ?? () }
+            do throws(SocketError) {
+                try state.source?.resume()
+            } catch {
+                // Handlers run on the loop.
+                let onTrouble = backOff(for: error, &state)
+                loop.execute { onTrouble?(error) }
+            }
         }
     }
 
@@ -204,8 +213,8 @@ package final class Listener: Sendable {
             guard let descriptor = state.descriptor, let onAccept = state.onAccept, state.pauses.isEmpty else {
                 return .nothing
             }
-            // Asked before, for an accepted connection cannot be put back.
-            guard !DescriptorLimit.isNearlyReached else { return rest(after: .tooManyOpenFiles, &state) }
+            // Checked before the call, because an accepted connection cannot be put back.
+            guard !DescriptorLimit.isNearlyReached else { return backOff(after: .tooManyOpenFiles, &state) }
             var storage = sockaddr_storage()
             var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
             let result = withUnsafeMutablePointer(to: &storage) { pointer in
@@ -223,21 +232,28 @@ package final class Listener: Sendable {
                 else { return .failed }
                 return .accepted(socket, onAccept)
             case .failure(let error) where error.meansWouldBlock: return .nothing
-            case .failure(let error): return rest(after: error, &state)
+            case .failure(let error): return backOff(after: error, &state)
             }
         }
     }
 
-    /// Rests where resources ran out. Errors of the one connection that was in front (accept(2) names eleven) concern
-    /// no other.
-    private func rest(after error: Errno, _ state: inout State) -> Attempt {
+    /// Backs off if resources ran out. Other errors (accept(2) names eleven) concern only the first connection in the
+    /// queue.
+    private func backOff(after error: Errno, _ state: inout State) -> Attempt {
         let failure = SocketError(error, while: "accepting a connection at \(localAddress)")
         guard failure.code == .outOfResources else { return .failed }
+        return .trouble(failure, backOff(for: failure, &state))
+    }
+
+    /// Stops accepting for a moment.
+    ///
+    /// - Returns: the handler to tell, if this failure is the first in a row.
+    private func backOff(for failure: SocketError, _ state: inout State) -> (@Sendable (SocketError) -> Void)? {
         state.pauses.insert(.outOfResources)
         state.source?.suspend()
-        state.recovery?.schedule(after: Self.rest)
+        state.recovery?.schedule(after: Self.backOffTime)
         defer { state.isInTrouble = true }
-        return .trouble(failure, state.isInTrouble ? nil : state.onTrouble)
+        return state.isInTrouble ? nil : state.onTrouble
     }
 }
 

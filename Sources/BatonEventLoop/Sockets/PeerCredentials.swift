@@ -2,9 +2,10 @@
 
 import Glibc
 
-/// Who is at the other end of a Unix-domain socket, as the kernel saw it at `connect` or `socketpair` (`SO_PEERCRED`).
+/// The process at the other end of a Unix-domain socket, as the kernel saw it at `connect` or `socketpair`
+/// (`SO_PEERCRED`).
 ///
-/// The user id is what a decision may rest on. The process can have ended since, and its number can be another's.
+/// Decisions may rest on the user id. The process may have ended since, and its number may be another's.
 package struct PeerCredentials: Sendable, Hashable {
     /// The process id.
     package let processID: Int32
@@ -13,6 +14,6 @@ package struct PeerCredentials: Sendable, Hashable {
     /// The effective group id.
     package let groupID: UInt32
 
-    /// Whether it is a process of the user that this one runs as, or of root.
+    /// Whether the process belongs to the user of this process, or to root.
     package var isThisUserOrRoot: Bool { userID == geteuid() || userID == 0 }
 }

@@ -3,15 +3,15 @@
 extension Socket {
     /// Connects to an address without blocking.
     ///
-    /// Whatever happens, no descriptor is left behind: on failure, timeout and cancellation it is closed.
+    /// On failure, timeout and cancellation the descriptor is closed.
     ///
     /// - Parameters:
     ///   - address: TCP, or a socket file with a path of any length.
     ///   - loop: the loop of the socket.
-    ///   - timeout: how long the attempt may take, 10 s at first. Zero or less fails at once, unless the connection is
-    ///     made at once.
+    ///   - timeout: the longest time of the attempt, 10 s by default. With zero or less it fails unless the connection
+    ///     is made at once.
     /// - Returns: the socket, not started yet.
-    /// - Throws: `timedOut`, `cancelled` when the task was, `connectionRefused`, `unreachable`, `notFound` and
+    /// - Throws: `timedOut`, `cancelled` if the task was, `connectionRefused`, `unreachable`, `notFound` and
     ///   `permissionDenied` (socket files), `outOfResources`, ….
     package static func connect(
         to address: SocketAddress, on loop: EventLoop, timeout: Duration = .seconds(10)
@@ -25,22 +25,22 @@ extension Socket {
         return try attempt.takeResult()
     }
 
-    /// How many addresses ``connect(toAnyOf:on:stagger:timeout:)`` tries at most.
+    /// The greatest number of addresses that ``connect(toAnyOf:on:stagger:timeout:)`` tries.
     package static let addressLimit = 16
 
-    /// Connects to whichever address answers first, trying them in order and not waiting for each to fail (in the
-    /// manner of RFC 8305, Happy Eyeballs).
+    /// Connects to whichever address answers first, with overlapping attempts (in the manner of RFC 8305, Happy
+    /// Eyeballs).
     ///
-    /// The next attempt starts when the one before failed, or `stagger` after it started. The first that connects wins;
-    /// the others are cancelled and, should one have connected in the same moment, closed.
+    /// The next attempt starts when the one before failed, or `stagger` after it started. The first that connects wins.
+    /// The others are cancelled, or closed if they have connected in the same moment.
     ///
     /// - Parameters:
     ///   - addresses: the best first. The first ``addressLimit`` different ones are tried.
     ///   - loop: the loop of the socket.
     ///   - stagger: 250 ms, the "connection attempt delay" of RFC 8305, 5.
-    ///   - timeout: for all of them together, 10 s at first.
-    /// - Throws: `noAddress` for none, `cancelled`, and otherwise the failure of the first address that failed with
-    ///   something more telling than `timedOut` or `unreachable`, if any.
+    ///   - timeout: for all of them together, 10 s by default.
+    /// - Throws: `noAddress` for none, `cancelled`, and otherwise the first failure in the order of addresses, with
+    ///   preference for one other than `timedOut` and `unreachable`.
     package static func connect(
         toAnyOf addresses: [SocketAddress], on loop: EventLoop, stagger: Duration = .milliseconds(250),
         timeout: Duration = .seconds(10)
@@ -100,17 +100,17 @@ extension Socket {
                 case .staggered(let index):
                     if winner == nil, index == started - 1, !Task.isCancelled { startNext(&group) }
                 }
-                // Nothing is left but a stagger that nobody waits for.
+                // Only a stagger is left, which nobody waits for.
                 if failures.count == addresses.count { group.cancelAll() }
             }
             if let winner { return .success(winner) }
             if Task.isCancelled { return .failure(SocketError(.cancelled, while: "connecting")) }
-            return .failure(mostTelling(failures.sorted { $0.index < $1.index }.map(\.error)))
+            return .failure(mostInformative(failures.sorted { $0.index < $1.index }.map(\.error)))
         }
     }
 
-    /// Which of several failures to report: an answer before silence, then in the order of the addresses.
-    private static func mostTelling(_ errors: [SocketError]) -> SocketError {
+    /// The failure to report: an answer before silence, then in the order of the addresses.
+    private static func mostInformative(_ errors: [SocketError]) -> SocketError {
         let telling = errors.first { $0.code != .timedOut && $0.code != .unreachable && $0.code != .cancelled }
         return telling ?? errors.first ?? SocketError(.timedOut, while: "connecting")
     }

@@ -4,10 +4,10 @@ import Glibc
 import SystemPackage
 
 extension Socket {
-    /// Who is at the other end of a Unix-domain socket; nil for TCP and after ``close()``.
+    /// The process at the other end of a Unix-domain socket; nil for TCP and after ``close()``.
     package var peerCredentials: PeerCredentials? {
         guard localAddress.port == nil else { return nil }
-        // `struct ucred` is a GNU extension that Swift does not see: pid, uid and gid, 32 bits each (unix(7)).
+        // `struct ucred` is a GNU extension that Swift does not import: pid, uid and gid, 32 bits each (unix(7)).
         var words = [UInt32](repeating: 0, count: 3)
         var length = socklen_t(MemoryLayout<UInt32>.size * words.count)
         let status = withDescriptor { getsockopt($0, SOL_SOCKET, SO_PEERCRED, &words, &length) }
@@ -15,11 +15,11 @@ extension Socket {
         return PeerCredentials(processID: Int32(bitPattern: words[0]), userID: words[1], groupID: words[2])
     }
 
-    /// Limits how many bytes the kernel keeps that it has not sent yet (`TCP_NOTSENT_LOWAT`, tcp(7)).
+    /// Limits the bytes that the kernel holds and has not sent yet (`TCP_NOTSENT_LOWAT`, tcp(7)).
     ///
-    /// Without it the kernel takes several MiB ahead, and an urgent frame waits behind all of them. What is sent and
-    /// not acknowledged does not count, so the speed does not suffer where the limit covers what is sent between two
-    /// turns of the loop: 128 KiB to 1 MiB. Nothing for a Unix-domain socket.
+    /// Without it the kernel takes several MiB ahead, and an urgent frame waits behind them. Sent and unacknowledged
+    /// bytes do not count, so the throughput does not suffer if the limit covers one turn of the loop: 128 KiB to 1
+    /// MiB. Does nothing for a Unix-domain socket.
     ///
     /// - Parameter bytes: at least 1.
     package func limitUnsent(to bytes: Int) {
@@ -28,18 +28,18 @@ extension Socket {
         _ = withDescriptor { SystemCall.setOption($0, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, value) }
     }
 
-    /// Has the read handler run when so many bytes wait, and not for fewer, or when no more will come (`SO_RCVLOWAT`,
-    /// socket(7)). At first: 1. Reading takes what there is all the same. Nothing for a Unix-domain socket.
+    /// Delays the read handler until this many bytes wait, or no more will come (`SO_RCVLOWAT`, socket(7)). The default
+    /// is 1. Reading is not affected. Does nothing for a Unix-domain socket.
     ///
-    /// - Parameter count: at least 1, and at most what the kernel keeps for one connection, some 64 KiB.
+    /// - Parameter count: at least 1, and at most what the kernel holds for one connection, some 64 KiB.
     package func awaitBytes(_ count: Int) {
         guard localAddress.port != nil else { return }
         _ = withDescriptor { SystemCall.setOption($0, SOL_SOCKET, SO_RCVLOWAT, Int32(clamping: max(count, 1))) }
     }
 
-    /// Two Unix-domain sockets that are connected to each other, for tests and for programs that run in one process.
+    /// Makes two connected Unix-domain sockets, for tests and for programs that run in one process.
     ///
-    /// - Throws: `outOfResources` where no descriptor is free.
+    /// - Throws: `outOfResources` if no descriptor is free.
     package static func pair(on first: EventLoop, _ second: EventLoop) throws(SocketError) -> (Socket, Socket) {
         var numbers: [Int32] = [-1, -1]
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)

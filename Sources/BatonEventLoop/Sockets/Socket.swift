@@ -4,36 +4,35 @@ import Glibc
 
 /// A connected stream socket, TCP or Unix-domain, that never blocks.
 ///
-/// ``start(onReadable:onWritable:)`` makes it report to its loop; the handlers run on the loop's queue, so an actor
-/// with that executor may enter itself with `assumeIsolated`. Bytes are read and written by ``read(into:)`` and
-/// ``write(_:)`` when a handler says that it is worth trying.
+/// After ``start(onReadable:onWritable:)`` it reports to its loop. The handlers run on the loop's queue, so an actor
+/// with that executor may enter itself with `assumeIsolated`. A handler then calls ``read(into:)`` or ``write(_:)``.
 ///
-/// Everything here is callable from anywhere and at most takes an uncontended lock; calls on the loop are what it is
-/// made for. ``close()`` or the end of the last reference gives the descriptor back, always. TCP sockets send at once
-/// (`TCP_NODELAY`); buffer sizes are never set, so that Linux tunes them up to its own limits. Nothing here raises
-/// `SIGPIPE`.
+/// Every method is callable from anywhere and takes at most an uncontended lock; calls on the loop are the normal case.
+/// ``close()`` or the end of the last reference always closes the descriptor. TCP sockets send at once (`TCP_NODELAY`).
+/// Buffer sizes are never set, so that Linux tunes them. No call raises `SIGPIPE`.
 package final class Socket: Sendable {
-    /// What a read found.
+    /// The result of a read.
     package enum ReadResult: Sendable, Hashable {
-        /// So many bytes were stored, at least one unless the buffer was empty.
+        /// The number of bytes stored, at least one unless the buffer was empty.
         case bytes(Int)
-        /// Nothing has come. The handler tells when something does.
+        /// No bytes are there. The read handler runs when some have come.
         case wouldBlock
-        /// The other side will send no more. Reported each time from then on, and the read handler runs no more.
+        /// The other side will send no more. Reported each time from then on, and the read handler no longer runs.
         case endOfFile
     }
 
     /// The loop that the handlers run on.
     package let loop: EventLoop
-    /// The address on this side; the empty Unix path where there is none.
+    /// The address on this side; the empty Unix path if there is none.
     package let localAddress: SocketAddress
-    /// The address on the other side; the empty Unix path where there is none.
+    /// The address on the other side; the empty Unix path if there is none.
     package let remoteAddress: SocketAddress
 
     private let poll: ReadinessPoll
     private let state: Lock<State>
 
-    /// One value of its own: a function that passes through a generic one is wrapped, which takes memory each time.
+    /// A struct and not two closures in `State`: a function that passes through a generic one is wrapped, which
+    /// allocates.
     private struct Handlers {
         let onReadable: @Sendable () -> Void
         let onWritable: @Sendable () -> Void
@@ -47,15 +46,18 @@ package final class Socket: Sendable {
         var handlers: Handlers?
         var isPaused = false
         var wantsWrite = false
-        /// The input ended or broke: nothing to read will come, and epoll would say so for ever.
+        /// Whether the input ended or broke. There is nothing more to read, and epoll would report that for ever.
         var inputEnded = false
+        /// The reason why the kernel does not watch the descriptor. Reading and writing throw it.
+        var watchFailure: SocketError?
 
         var mayRead: Bool { descriptor != nil && !isPaused && !inputEnded }
     }
 
-    /// Takes over a connected stream socket, from systemd or a `socketpair` say, and makes it non-blocking.
+    /// Takes ownership of a connected stream socket, for example from systemd or a `socketpair`, and makes it
+    /// non-blocking.
     ///
-    /// - Throws: ``SocketError`` when it is not a connected socket; the descriptor is closed then.
+    /// - Throws: ``SocketError`` if it is not a connected socket; the descriptor is closed then.
     package convenience init(takingOwnershipOf descriptor: consuming OwnedDescriptor, on loop: EventLoop)
         throws(SocketError)
     {
@@ -81,7 +83,7 @@ package final class Socket: Sendable {
         state = Lock(State(descriptor: descriptor))
     }
 
-    /// Goes on with the connection of another one.
+    /// Takes over the connection of another socket.
     private init(
         _ descriptor: SharedDescriptor, of other: Socket, inputEnded: Bool, on loop: EventLoop, in poll: ReadinessPoll
     ) {
@@ -92,10 +94,10 @@ package final class Socket: Sendable {
         state = Lock(State(descriptor: descriptor, inputEnded: inputEnded))
     }
 
-    /// Lets the connection go on on another loop, in the socket that is returned, which is not started yet. This one is
-    /// closed then; called on its loop, no handler of it runs any more.
+    /// Moves the connection to another loop, into the returned socket, which is not started yet. This socket is closed.
+    /// After a call on its loop, none of its handlers runs any more.
     ///
-    /// - Throws: `outOfResources` where the loop is new and no descriptor is free, and this one stays as it was;
+    /// - Throws: `outOfResources` if the loop is new and no descriptor is free, which leaves this socket unchanged;
     ///   `closed` after ``close()``.
     package func moved(to loop: EventLoop) throws(SocketError) -> Socket {
         let poll = try loop.poll()
@@ -110,16 +112,16 @@ package final class Socket: Sendable {
 
     // MARK: - Readiness
 
-    /// Starts reporting. A second call has another owner's handlers take the place of the first ones; one after
-    /// ``close()`` does nothing.
+    /// Starts reporting. A second call replaces the handlers, for another owner. After ``close()`` it does nothing.
     ///
-    /// The socket holds the handlers until it is closed: let them refer weakly to what owns the socket, or close it.
+    /// The socket holds the handlers until it is closed. So let them refer weakly to the owner of the socket, or close
+    /// it.
     ///
     /// - Parameters:
-    ///   - onReadable: bytes, the end of the input or an error wait. Runs again and again until they are read, or
+    ///   - onReadable: bytes, the end of the input or an error wait. Runs again and again until they are read or
     ///     reading is paused, so it may read as little as it likes.
-    ///   - onWritable: there is room, or the connection broke. Runs only after ``wantWrite(_:)`` with true, and again
-    ///     and again until that is called with false.
+    ///   - onWritable: there is room to write, or the connection broke. Runs only after ``wantWrite(_:)`` with true,
+    ///     again and again until that is called with false.
     package func start(onReadable: @escaping @Sendable () -> Void, onWritable: @escaping @Sendable () -> Void) {
         state.withLock { state in
             guard let descriptor = state.descriptor else { return }
@@ -132,24 +134,24 @@ package final class Socket: Sendable {
             state.writeSource = ReadinessSource(.writing, of: descriptor, in: poll) { [weak self] in
                 self?.becameWritable()
             }
-            if state.mayRead { state.readSource?.resume() }
-            if state.wantsWrite { state.writeSource?.resume() }
+            if state.mayRead { watch(state.readSource, &state) }
+            if state.wantsWrite { watch(state.writeSource, &state) }
         }
     }
 
-    /// Says whether bytes wait to be written, which is when the write handler is to run. At first: no.
+    /// Sets whether bytes wait to be written, so that the write handler runs. False at first.
     ///
-    /// Epoll reports room for as long as there is any, so this must be false when the queue is empty.
+    /// Epoll reports room as long as there is any, so this must be false while the queue is empty.
     package func wantWrite(_ wanted: Bool) {
         state.withLock { state in
             guard state.descriptor != nil else { return }
             state.wantsWrite = wanted
-            if wanted { state.writeSource?.resume() } else { state.writeSource?.suspend() }
+            if wanted { watch(state.writeSource, &state) } else { state.writeSource?.suspend() }
         }
     }
 
-    /// Says whether reading rests: the read handler does not run, the kernel's buffer fills, and the other side is
-    /// held back. At first: no. Whatever came in the meantime is reported after the pause.
+    /// Pauses or resumes reading. During a pause the read handler does not run, and the full buffer of the kernel stops
+    /// the other side. Not paused at first. Bytes that come meanwhile are reported after the pause.
     package func pauseReading(_ paused: Bool) {
         state.withLock { state in
             guard state.descriptor != nil, state.isPaused != paused else { return }
@@ -157,20 +159,36 @@ package final class Socket: Sendable {
             if paused || !state.mayRead {
                 state.readSource?.suspend()
             } else {
-                state.readSource?.resume()
+                watch(state.readSource, &state)
+            }
+        }
+    }
+
+    /// Has the kernel watch the descriptor. If it refuses, both handlers run once, and the next read or write throws
+    /// the reason.
+    private func watch(_ source: ReadinessSource?, _ state: inout State) {
+        do throws(SocketError) {
+            try source?.resume()
+        } catch {
+            state.watchFailure = error
+            let handlers = state.handlers
+            loop.execute {
+                handlers?.onReadable()
+                handlers?.onWritable()
             }
         }
     }
 
     // MARK: - Bytes
 
-    /// Reads what has come, at most what `buffer` holds. One `recv`.
+    /// Reads what has come, at most the size of `buffer`. One `recv`.
     ///
-    /// - Throws: `connectionReset` when the connection broke, `closed` after ``close()``. The read handler runs no more
-    ///   after either.
+    /// - Throws: `connectionReset` if the connection broke, `outOfResources` if the kernel does not watch it, `closed`
+    ///   after ``close()``. The read handler no longer runs after any of them.
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> ReadResult {
         try state.withLock { (state) throws(SocketError) -> ReadResult in
             guard let descriptor = state.descriptor else { throw SocketError(.closed, while: "reading") }
+            if let failure = state.watchFailure { throw failure }
             guard !buffer.isEmpty else { return .bytes(0) }
             switch SystemCall.retrying({ recv(descriptor.rawValue, buffer.baseAddress, buffer.count, 0) }) {
             case .success(0):
@@ -189,12 +207,13 @@ package final class Socket: Sendable {
 
     /// Writes as much of `bytes` as there is room for. One `send`.
     ///
-    /// - Returns: how many were taken; 0 when there is no room, which ``wantWrite(_:)`` waits for.
-    /// - Throws: `connectionReset` when the other side is gone or this side was ended by ``shutdownWrite()``, `closed`
-    ///   after ``close()``.
+    /// - Returns: the number of bytes taken; 0 if there is no room, which ``wantWrite(_:)`` waits for.
+    /// - Throws: `connectionReset` if the other side is gone or ``shutdownWrite()`` ended this side, `outOfResources`
+    ///   if the kernel does not watch the connection, `closed` after ``close()``.
     package func write(_ bytes: UnsafeRawBufferPointer) throws(SocketError) -> Int {
         try state.withLock { (state) throws(SocketError) -> Int in
             guard let descriptor = state.descriptor else { throw SocketError(.closed, while: "writing") }
+            if let failure = state.watchFailure { throw failure }
             guard !bytes.isEmpty else { return 0 }
             let flags = Int32(MSG_NOSIGNAL)
             switch SystemCall.retrying({ send(descriptor.rawValue, bytes.baseAddress, bytes.count, flags) }) {
@@ -207,8 +226,8 @@ package final class Socket: Sendable {
 
     // MARK: - The end
 
-    /// Ends this side's direction: the other side reads what was written and then the end of the input. Reading goes
-    /// on. Idempotent, and nothing on a connection that is already gone.
+    /// Ends this side's direction: the other side reads everything written, and then the end of the input. Reading
+    /// continues. Idempotent; does nothing on a connection that is gone.
     package func shutdownWrite() {
         state.withLock { state in
             guard let descriptor = state.descriptor else { return }
@@ -216,17 +235,17 @@ package final class Socket: Sendable {
         }
     }
 
-    /// Ends both directions and gives the descriptor back; called on the loop, no handler runs any more.
+    /// Ends both directions and closes the descriptor. After a call on the loop, no handler runs any more. Idempotent.
     ///
-    /// Bytes that were written still go out, unless bytes from the other side lie unread: then TCP resets the
-    /// connection, and the other side may lose what it had not read. Who must not lose a last message calls
-    /// ``shutdownWrite()`` and reads to the end first. Idempotent.
+    /// Written bytes still leave, unless unread bytes of the other side are here: then TCP resets the connection, and
+    /// the other side may lose what it had not read. To deliver a last message for certain, call ``shutdownWrite()``
+    /// and read to the end first.
     package func close() {
-        // The descriptor closes when both sources have let go of it, or here where there are none.
+        // The descriptor closes when both sources have released it, or here if there are none.
         _ = drop()
     }
 
-    /// Lets go of everything. Whoever calls has the descriptor for as long as he holds what is returned.
+    /// Releases everything. The caller has the descriptor as long as it holds the returned state.
     private func drop() -> State {
         let dropped = state.withLock { state in
             let dropped = state
@@ -241,7 +260,7 @@ package final class Socket: Sendable {
     /// Whether ``close()`` was called.
     package var isClosed: Bool { state.withLock { $0.descriptor == nil } }
 
-    /// Calls `body` with the number of the descriptor while it is surely open; nil once closed.
+    /// Calls `body` with the number of the descriptor, which stays open meanwhile; nil once closed.
     func withDescriptor<Value: Sendable>(_ body: (Int32) -> Value) -> Value? {
         state.withLock { state in state.descriptor.map { body($0.rawValue) } }
     }

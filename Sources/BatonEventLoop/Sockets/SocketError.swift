@@ -2,9 +2,9 @@
 
 package import SystemPackage
 
-/// Why a socket, a listener or another part of the event loop could not do what it was asked.
+/// The reason why a socket, a listener or another part of the event loop failed.
 package struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What happened, as far as a program acts on it.
+    /// The kind of failure, for programs that act on it.
     package enum Code: Sendable, Hashable {
         /// Another program listens on this port or socket file.
         case addressInUse
@@ -12,21 +12,21 @@ package struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
         case addressUnavailable
         /// The text or bytes are not an address.
         case invalidAddress
-        /// Dialling was asked for with no address at all.
+        /// No address was given to dial.
         case noAddress
         /// The name of a socket file is too long even relative to its folder.
         case pathTooLong
-        /// Something that is not a socket lies where the socket file should be.
+        /// Something that is not a socket is at the path of the socket file.
         case notASocket
-        /// Nothing lies at the path, or a folder on the way is missing.
+        /// Nothing is at the path, or a folder on the way is missing.
         case notFound
         /// The system does not allow it: a port below 1024, a folder or a socket of another user.
         case permissionDenied
-        /// The machine is there and nobody listens.
+        /// The machine answers, and no program listens there.
         case connectionRefused
-        /// No route leads there, or the network is down.
+        /// There is no route, or the network is down.
         case unreachable
-        /// Nobody answered in time.
+        /// No answer came in time.
         case timedOut
         /// The task that asked was cancelled.
         case cancelled
@@ -34,19 +34,19 @@ package struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
         case connectionReset
         /// This side has closed the socket.
         case closed
-        /// The process or the machine has no free descriptor, memory or thread.
+        /// The process or the system has no free descriptor, memory, thread or watch.
         case outOfResources
-        /// Anything else; see ``SocketError/underlyingError``.
+        /// Any other failure; see ``SocketError/underlyingError``.
         case other
     }
 
-    /// What happened.
+    /// The kind of failure.
     package let code: Code
 
-    /// The system's own number, where a system call failed.
+    /// The error of the system call, if one failed.
     package let underlyingError: Errno?
 
-    /// What was being done, for the message: "connecting to 192.0.2.1:4000".
+    /// The activity that failed, for the message: "connecting to 192.0.2.1:4000".
     package let activity: String
 
     /// Makes an error.
@@ -56,12 +56,12 @@ package struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
         self.underlyingError = underlyingError
     }
 
-    /// Makes an error of a system call's answer.
+    /// Makes an error of a failed system call.
     init(_ error: Errno, while activity: String) {
         self.init(Code(error), while: activity, underlyingError: error)
     }
 
-    /// One sentence for people: what was being done and what went wrong.
+    /// One sentence for people: the activity and the reason.
     package var description: String {
         let reason =
             switch code {
@@ -89,7 +89,7 @@ package struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
 
 extension SocketError.Code {
     init(_ error: Errno) {
-        // Over the system's numbers, an open set: what is not listed is `other`.
+        // The system's numbers are an open set; all others are `other`.
         switch error {
         case .addressInUse: self = .addressInUse
         case .addressNotAvailable: self = .addressUnavailable

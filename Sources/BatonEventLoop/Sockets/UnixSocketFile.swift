@@ -4,11 +4,12 @@ import Glibc
 import Synchronization
 import SystemPackage
 
-/// The file of a Unix-domain listener: made with mode 0600, taken over only from the dead, removed at the end.
+/// The file of a Unix-domain listener: made with mode 0600, replaced only if its program is dead, removed at the end.
 ///
-/// Everything is done relative to a descriptor of the folder, which also reaches paths longer than the 107 bytes of a
-/// `sockaddr_un`, as `/proc/self/fd/N/name`. A lock on the folder keeps two starting programs from both finding the
-/// file of a dead one and the slower removing the file that the faster has just made.
+/// Every call is relative to a descriptor of the folder. That also reaches paths longer than the 107 bytes of a
+/// `sockaddr_un`, as `/proc/self/fd/N/name`. A lock on the folder serializes programs that start at once. Without it,
+/// two could find the file of a dead program, and the slower one would remove the file that the faster one has just
+/// made.
 final class UnixSocketFile: Sendable {
     private let folder: SharedDescriptor
     private let name: String
@@ -16,7 +17,7 @@ final class UnixSocketFile: Sendable {
     private let inode: ino_t
     private let isRemoved = Atomic<Bool>(false)
 
-    /// How long to wait for the lock on the folder, which Baton's own programs hold for microseconds.
+    /// The longest wait for the lock on the folder, which Baton's own programs hold for microseconds.
     private static let lockTimeout = Duration.seconds(1)
 
     private init(folder: SharedDescriptor, name: String, status: stat) {
@@ -32,16 +33,16 @@ final class UnixSocketFile: Sendable {
 
     /// Binds a fresh socket to a path and makes it listen.
     ///
-    /// - Throws: `addressInUse` when a program answers there, `notASocket` when something else lies there,
-    ///   `pathTooLong` for a *name* of more than about 85 bytes, `notFound` without the folder, `permissionDenied`.
+    /// - Throws: `addressInUse` if a program answers there, `notASocket` if something else is there, `pathTooLong` for
+    ///   a *name* of more than about 85 bytes, `notFound` without the folder, `permissionDenied`.
     static func listen(_ descriptor: Int32, at path: FilePath, backlog: Int32) throws(SocketError) -> UnixSocketFile {
         let activity = "listening at \(path)"
         let name = try lastName(of: path)
         let folder = SharedDescriptor(try openFolder(of: path))
         let address = try shortAddress(of: path, name: name, in: folder.rawValue)
 
-        // On Linux the file of a socket is made with the mode of the socket (less the umask): it is never open to
-        // others, not even for a moment, and the umask of the process, which all threads share, stays untouched.
+        // Linux makes the file of a socket with the socket's mode, less the umask. So it is never open to others, and
+        // the umask, which all threads share, stays unchanged.
         try check(SystemCall.once { fchmod(descriptor, 0o600) }, activity)
 
         try lock(folder.rawValue, activity)
@@ -70,7 +71,8 @@ final class UnixSocketFile: Sendable {
 
     /// Calls `connect` with an address, whatever the length of its path.
     ///
-    /// - Throws: what keeps the call from being made; what it answers is returned.
+    /// - Returns: the result of the call.
+    /// - Throws: the reason why the call could not be made.
     static func connect(_ descriptor: Int32, to address: SocketAddress) throws(SocketError) -> Result<Int32, Errno> {
         guard case .unix(let path) = address, path.length > SocketAddress.longestUnixPath else {
             return try address.withSystemAddress { pointer, length in
@@ -87,7 +89,7 @@ final class UnixSocketFile: Sendable {
     /// Removes the file, unless another one has taken its place. Idempotent.
     func remove() {
         guard isRemoved.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged else { return }
-        // Without the lock (somebody holds it for long) the check below is still right but for a moment's race.
+        // Without the lock, which somebody may hold for long, the check below has a race of a moment.
         try? Self.lock(folder.rawValue, "")
         defer { flock(folder.rawValue, LOCK_UN) }
         var status = stat()
@@ -118,7 +120,7 @@ final class UnixSocketFile: Sendable {
         }
     }
 
-    /// The path itself where it fits, else one through the open folder.
+    /// The path itself if it fits, otherwise one through the open folder.
     private static func shortAddress(
         of path: FilePath, name: String, in folder: Int32
     ) throws(SocketError) -> SocketAddress {
@@ -146,7 +148,7 @@ final class UnixSocketFile: Sendable {
         }
     }
 
-    /// Removes a socket file on which nobody answers. The lock is held.
+    /// Removes a socket file whose program does not answer. The caller holds the lock.
     private static func removeStale(
         name: String, in folder: Int32, _ address: SocketAddress, _ activity: String
     ) throws(SocketError) {
@@ -156,7 +158,7 @@ final class UnixSocketFile: Sendable {
         case .failure(let error): throw SocketError(error, while: activity)
         case .success: break
         }
-        // A plain file refuses connections like a dead socket: what it is must be asked first.
+        // A plain file refuses connections like a dead socket, so its type is checked first.
         guard status.st_mode & S_IFMT == S_IFSOCK else { throw SocketError(.notASocket, while: activity) }
         let probe = try SystemCall.streamSocket(AF_UNIX)
         let answer = try address.withSystemAddress { pointer, length in
@@ -172,7 +174,7 @@ final class UnixSocketFile: Sendable {
         case .failure(.permissionDenied):
             throw SocketError(.permissionDenied, while: activity, underlyingError: .permissionDenied)
         case .success, .failure:
-            // It answered, or its queue is full, or it is a socket of another kind: in use.
+            // In use: it answered, or its queue is full, or it is a socket of another kind.
             throw SocketError(.addressInUse, while: activity, underlyingError: .addressInUse)
         }
     }

@@ -4,19 +4,19 @@ import BatonEventLoop
 import Glibc
 import Testing
 
-/// Descriptors of a process of its own, in which Dispatch takes the lowest free number for a moment: once a second it
-/// opens a file of each thread.
+/// Descriptors of a test in a process of its own. Dispatch takes the lowest free number for a moment once a second,
+/// when it opens a file of each thread.
 enum Descriptors {
-    /// Opens a file under a number that Dispatch does not come to.
+    /// Opens a file with a number so high that Dispatch does not get it.
     static func openNull() -> Int32 {
         let lowest = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(lowest) }
         return fcntl(lowest, F_DUPFD_CLOEXEC, 200)
     }
 
-    /// Limits the numbers, and takes all that are free below the reserve.
+    /// Limits the numbers, and uses all free ones below the reserve.
     ///
-    /// - Returns: those that were taken.
+    /// - Returns: the numbers that it used.
     static func fill(to limit: Int32) throws -> [Int32] {
         try #require(DescriptorLimit.set(to: UInt(limit)))
         let reserve = limit - DescriptorLimit.reserve
@@ -35,14 +35,14 @@ enum Descriptors {
         return fillers
     }
 
-    /// Whether a number is taken, and not by Dispatch for a moment.
+    /// Whether a number is in use, and not only by Dispatch for a moment.
     private static func isTakenForGood(_ number: Int32) -> Bool {
         var target = [CChar](repeating: 0, count: 64)
         let length = readlink("/proc/self/fd/\(number)", &target, target.count)
         return length > 0 && !target[..<length].starts(with: "/proc/".utf8.map(CChar.init))
     }
 
-    /// Whether something holds, or does within a minute.
+    /// Whether a condition holds within a minute.
     static func holdsSoon(_ condition: () -> Bool) -> Bool {
         let deadline = ContinuousClock.now + .seconds(60)
         while !condition() {

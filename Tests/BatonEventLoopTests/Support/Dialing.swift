@@ -3,7 +3,7 @@
 import BatonEventLoop
 import Glibc
 
-/// Addresses that do not answer as one would like.
+/// Addresses that refuse connections or do not answer.
 enum Dialing {
     /// A TCP address on the loopback whose listener has a full queue: the kernel drops every further SYN.
     final class BlackHole: Sendable {

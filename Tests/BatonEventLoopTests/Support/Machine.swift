@@ -6,18 +6,18 @@ import Glibc
 import SystemPackage
 import Testing
 
-/// What the kernel says about this process.
+/// Resources of this process, by the kernel's account.
 enum Machine {
-    /// How many descriptors are open. For processes of their own: other tests open some as well.
+    /// The number of open descriptors. For tests in processes of their own, because other tests open descriptors as
+    /// well.
     ///
-    /// The test library may still hold one for a moment, so a later count can be lower: what must hold is "not more",
-    /// after enough rounds that a leak shows.
+    /// The test library may hold one for a moment, so a later count can be lower. Check for "not more", after enough
+    /// rounds to show a leak.
     static func openDescriptors() -> Int {
         names(in: "/proc/self/fd").count - 1
     }
 
-    /// Makes Dispatch, the concurrency runtime and these loops open the descriptors that they keep, so that a count can
-    /// follow.
+    /// Makes Dispatch, the concurrency runtime and these loops open the descriptors that they keep, before a count.
     static func warmUp(_ loops: [EventLoop] = []) async {
         for loop in loops { #expect(throws: Never.self) { try Socket.pair(on: loop, loop) } }
         let loop = EventLoop(name: "warm")
@@ -31,7 +31,7 @@ enum Machine {
         try? await Task.sleep(for: .milliseconds(1), clock: .suspending)
     }
 
-    /// How many threads of this process bear that name.
+    /// The number of threads of this process with that name.
     static func threads(named name: String) -> Int {
         names(in: "/proc/self/task").count { contents(of: "/proc/self/task/\($0)/comm") == name + "\n" }
     }
@@ -43,7 +43,7 @@ enum Machine {
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
-    /// Runs a program to its end; nil when it cannot be started, else whether it succeeded.
+    /// Runs a program to its end. Returns whether it succeeded; nil if it cannot be started.
     static func run(_ program: String, _ arguments: [String]) -> Bool? {
         var process = pid_t()
         var pointers = ([program] + arguments).map { strdup($0) } + [nil]
@@ -80,7 +80,7 @@ enum Machine {
     }
 }
 
-/// A folder of a test, removed with everything that lies directly in it or one folder below.
+/// A folder of a test, removed with its content, one level of folders deep.
 struct TemporaryFolder: ~Copyable {
     let path: FilePath
 

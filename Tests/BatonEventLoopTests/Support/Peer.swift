@@ -5,8 +5,8 @@ import BatonTestSupport
 import SystemPackage
 import Testing
 
-/// One end of a connection, written as the driver of Baton is: an actor whose executor is the loop of its socket,
-/// entered synchronously from the socket's handlers.
+/// One end of a connection, built like Baton's driver: an actor whose executor is the loop of its socket, entered
+/// synchronously from the socket's handlers.
 actor Peer {
     nonisolated let socket: Socket
     nonisolated var unownedExecutor: UnownedSerialExecutor { socket.loop.asUnownedSerialExecutor() }
@@ -94,7 +94,7 @@ actor Peer {
     }
 }
 
-/// Bytes among which a lost, doubled or moved one shows: a pattern of 251 bytes, which no buffer size is a multiple of.
+/// Bytes that show a lost, doubled or moved byte: a pattern of 251 bytes, which divides no buffer size.
 func pattern(_ count: Int) -> [UInt8] {
     let unit = (0..<251).map { UInt8($0) }
     var bytes: [UInt8] = []
@@ -104,7 +104,7 @@ func pattern(_ count: Int) -> [UInt8] {
     return bytes
 }
 
-/// Two connected peers over TCP on the loopback, and what holds them.
+/// Two connected peers over TCP on the loopback, with their loops.
 func tcpPair(chunk: Int = 65536, paused: Bool = false) async throws -> (dialer: Peer, acceptor: Peer) {
     let accepting = EventLoop(name: "test-accepting")
     let dialing = EventLoop(name: "test-dialing")

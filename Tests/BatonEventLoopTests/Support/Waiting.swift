@@ -4,7 +4,7 @@ import BatonEventLoop
 import Glibc
 import Testing
 
-/// A value that handlers on any thread change and tests look at.
+/// A value that handlers change on any thread.
 final class Box<Value: Sendable>: Sendable {
     private let mutex: Lock<Value>
 
@@ -33,9 +33,8 @@ final class WeakBox<Object: AnyObject & Sendable>: Sendable {
     var isReleased: Bool { mutex.withLock { $0.object == nil } }
 }
 
-/// Tests that are processes of their own, because what they look at belongs to a whole process: descriptors, threads,
-/// signals, processor time.
+/// Tests in processes of their own, because they check a whole process: descriptors, threads, signals, processor time.
 ///
-/// One at a time: waiting for a child blocks a thread of the concurrency pool, and there are as few as processors.
+/// One at a time: waiting for a child blocks a thread of the concurrency pool, which has only as many as processors.
 @Suite("In a process of its own", .serialized)
 enum OwnProcess {}
