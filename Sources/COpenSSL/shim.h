@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What of OpenSSL 3 Swift cannot import: macros that call SSL_ctrl and friends, flags made by a macro with an
-// argument, and type-safe stacks. Each function says why it exists; everything else is called directly.
+// The parts of OpenSSL 3 that Swift cannot import: macros that call SSL_ctrl and friends, flags made by a macro with an
+// argument, and type-safe stacks. Each function says why it exists. All others are called directly.
 #ifndef BATON_COPENSSL_SHIM_H
 #define BATON_COPENSSL_SHIM_H
 
@@ -41,8 +41,8 @@ static inline int shim_SSL_CTX_set1_groups_list(SSL_CTX *context, const char *li
     return SSL_CTX_set1_groups_list(context, list) == 1;
 }
 
-// SSL_CTX_set1_sigalgs_list is a macro over SSL_CTX_ctrl. Its twin for certificates of clients is another macro with
-// another list; both must say the same, or a server would ask a client for more than it accepts.
+// SSL_CTX_set1_sigalgs_list is a macro over SSL_CTX_ctrl. A second macro sets the list for certificates of clients.
+// Both lists must be equal, or a server would ask a client for more than it accepts.
 static inline int shim_SSL_CTX_set1_sigalgs_list(SSL_CTX *context, const char *list) {
     return SSL_CTX_set1_sigalgs_list(context, list) == 1 && SSL_CTX_set1_client_sigalgs_list(context, list) == 1;
 }
@@ -52,8 +52,8 @@ static inline void shim_SSL_CTX_disable_session_cache(SSL_CTX *context) {
     (void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 }
 
-// SSL_CTX_set_mode is a macro over SSL_CTX_ctrl. NO_AUTO_CHAIN: the leaf is sent alone. Without it OpenSSL builds the
-// chain from the store of trusted certificates and sends the account's own with it, which would link devices.
+// SSL_CTX_set_mode is a macro over SSL_CTX_ctrl. With NO_AUTO_CHAIN the leaf is sent alone. Otherwise OpenSSL builds
+// the chain from the trusted certificates and sends the account's own with it, which would link devices.
 static inline void shim_SSL_CTX_send_leaf_only(SSL_CTX *context) {
     (void)SSL_CTX_set_mode(context, SSL_MODE_NO_AUTO_CHAIN);
 }
@@ -74,8 +74,8 @@ static inline int shim_SSL_set_server_name(SSL *session, const char *name) {
     return SSL_set_tlsext_host_name(session, name) == 1;
 }
 
-// SSL_get1_peer_certificate has a compatibility macro beside it (SSL_get_peer_certificate); borrowing (get0) needs no
-// release, and came with OpenSSL 3.
+// SSL_get1_peer_certificate has a compatibility macro (SSL_get_peer_certificate). Borrowing (get0) needs no release,
+// and came with OpenSSL 3.
 static inline X509 *shim_SSL_peer_certificate(const SSL *session) {
     return SSL_get0_peer_certificate(session);
 }
@@ -95,8 +95,8 @@ static inline int shim_ERR_library(unsigned long error) {
     return ERR_GET_LIB(error);
 }
 
-// STACK_OF(CMS_SignerInfo) is a type-safe stack: its accessors are macros over inline functions with casts. -1: the
-// message is not signed data.
+// STACK_OF(CMS_SignerInfo) is a type-safe stack: its accessors are macros over inline functions with casts. Returns -1
+// if the message is not signed data.
 static inline int shim_CMS_signers_count(CMS_ContentInfo *message) {
     STACK_OF(CMS_SignerInfo) *signers = CMS_get0_SignerInfos(message);
     return signers == NULL ? -1 : sk_CMS_SignerInfo_num(signers);
@@ -127,8 +127,9 @@ static inline const GENERAL_NAME *shim_GENERAL_NAMES_value(const GENERAL_NAMES *
     return sk_GENERAL_NAME_value(names, index);
 }
 
-// OPENSSL_ia32cap_P is not exported, and what it says decides which cipher is first: AES-GCM is faster than ChaCha20
-// where AES and carry-less multiplication are instructions, slower and open to timing where they are not.
+// Whether the processor has AES instructions; OPENSSL_ia32cap_P is not exported. It decides the first cipher. With
+// instructions for AES and carry-less multiplication, AES-GCM is faster than ChaCha20. Without them it is slower, and
+// open to timing attacks.
 static inline int shim_machine_has_aes(void) {
 #if defined(__x86_64__) || defined(__i386__)
     unsigned int a = 0, b = 0, c = 0, d = 0;

@@ -5,7 +5,7 @@ import Testing
 
 @testable import BatonTLS
 
-/// The bounds of what a session holds, each at the bound.
+/// The bounds of a session's memory, each at the bound.
 @Suite struct BufferTests {
     @Test(arguments: [23, 24, 25] as [UInt64])
     func ringBehavesLikeAQueue(seed: UInt64) {
@@ -27,7 +27,7 @@ import Testing
             case 2:
                 let most = Int.random(in: 0...limit / 2, using: &numbers)
                 let got = [UInt8](unsafeUninitializedCapacity: most) { buffer, count in
-                    count = ring.take(into: UnsafeMutableRawBufferPointer(buffer))
+                    count = ring.read(into: UnsafeMutableRawBufferPointer(buffer))
                 }
                 #expect(got == Array(model.prefix(most)), "seed \(seed)")
                 model.removeFirst(got.count)
@@ -39,7 +39,7 @@ import Testing
                 ring.drop(dropped)
                 model.removeFirst(dropped)
             }
-            #expect(ring.count == model.count && ring.room == limit - model.count)
+            #expect(ring.count == model.count && ring.freeSpace == limit - model.count)
         }
     }
 
@@ -48,7 +48,7 @@ import Testing
         let bytes = [UInt8](repeating: 1, count: 10001)
         #expect(bytes.withUnsafeBytes { ring.append($0) } == false)
         #expect(bytes.dropLast().withUnsafeBytes { ring.append($0) } == true)
-        #expect(ring.room == 0)
+        #expect(ring.freeSpace == 0)
         #expect([1].withUnsafeBytes { ring.append($0) } == false)
     }
 
@@ -69,7 +69,7 @@ import Testing
             try wire.withUnsafeBytes { try pair.server.receive($0, into: { scratch }, deliver: { _ in true }) }
         }
         #expect(again?.code == .bufferFull)
-        // Nothing was taken and nothing is lost: it goes on where it stood.
+        // Nothing was taken and nothing is lost: the session continues.
         var got = try pair.server.readAll().bytes
         var rest = wire.dropFirst(limit)
         while !rest.isEmpty {
@@ -93,7 +93,7 @@ import Testing
         #expect(pair.client.pendingOutput <= limits.bufferedOutput)
         #expect(pair.client.writableBytes == 0)
         #expect(throws: TLSError.self) { try pair.client.write([1]) }
-        // The farewell still fits, and all arrives.
+        // The close_notify still fits, and everything arrives.
         pair.client.shutdown()
         try pair.server.give(pair.client.takeOutput(1 << 18))
         let (bytes, end) = try pair.server.readAll()

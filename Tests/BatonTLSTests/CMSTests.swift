@@ -17,7 +17,7 @@ struct CMSTests {
         verifier = CMSVerifier(trusting: .certificates(pem: authority.pem))
     }
 
-    /// The code of the refusal; nil when the content was believed.
+    /// The code of the refusal; nil if the content was accepted.
     private func refusal(of message: [UInt8], host: String = "example.org") -> CMSError.Code? {
         do throws(CMSError) {
             #expect(try verifier.content(of: message, signedFor: host) == content)
@@ -79,11 +79,11 @@ struct CMSTests {
     @Test func untrusted() async throws {
         let selfSigned = try await authority.issue(to: "example.org", .init(isSelfSigned: true))
         #expect(refusal(of: try await authority.sign(content, as: [selfSigned])) == .untrusted)
-        // Of the same name, with another key.
+        // An authority with the same name and another key.
         let stranger = try await WebAuthority()
         let message = try await stranger.sign(content, as: [stranger.issue(to: "example.org")])
         #expect(refusal(of: message) == .untrusted)
-        // What the system trusts has nothing to do with a test's authority.
+        // The system does not trust the authority of a test.
         let own = try await authority.sign(content, as: [authority.issue(to: "example.org")])
         #expect(throws: CMSError.self) { try CMSVerifier().content(of: own, signedFor: "example.org") }
     }
@@ -91,7 +91,7 @@ struct CMSTests {
     @Test func expired() async throws {
         let signer = try await authority.issue(to: "example.org", .init(isExpired: true))
         let message = try await authority.sign(content, as: [signer])
-        // A certificate counts to the end of its last second.
+        // A certificate is valid to the end of its last second.
         try await eventually("the certificate has expired") { refusal(of: message) == .untrusted }
     }
 
@@ -101,7 +101,7 @@ struct CMSTests {
         var changed = message
         changed[place] ^= 1
         #expect(refusal(of: changed) == .signatureWrong)
-        // Whichever byte: nothing but the content that was signed is ever believed.
+        // Whichever byte is changed, only the signed content is ever accepted.
         for index in message.indices {
             var changed = message
             changed[index] ^= 0x40
@@ -126,20 +126,20 @@ struct CMSTests {
         #expect(refusal(of: []) == .malformed)
         #expect(refusal(of: content) == .malformed)
         #expect(!CMSVerifier.mayBeSigned(content))
-        // A certificate is DER as well, and so is data that nobody signed.
+        // A certificate is DER as well, and so is unsigned data.
         let data: [UInt8] = [0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x01]
         let plain = data + [0xa0, 0x03, 0x04, 0x01, 0x7b]
         #expect(refusal(of: [0x30, UInt8(plain.count)] + plain) == .malformed)
     }
 
     @Test func sizeAtTheBound() async throws {
-        // A signature of ECDSA has one byte more or less, so the message that is believed ends a few before the bound.
+        // A signature of ECDSA has one byte more or less, so the largest message ends a few bytes before the bound.
         let signer = try await authority.issue(to: "example.org")
         let overhead = try await authority.sign([UInt8](repeating: 0x20, count: 100_000), as: [signer]).count - 100_000
         let large = [UInt8](repeating: 0x20, count: CMSVerifier.maximumBytes - overhead - 8)
         let message = try await authority.sign(large, as: [signer])
         #expect(try verifier.content(of: message, signedFor: "example.org") == large)
-        // At the bound a message is looked at, above it not.
+        // A message at the bound is parsed, and one above it is not.
         #expect(refusal(of: [UInt8](repeating: 0x30, count: CMSVerifier.maximumBytes)) == .malformed)
         #expect(refusal(of: [UInt8](repeating: 0x30, count: CMSVerifier.maximumBytes + 1)) == .tooLarge)
     }

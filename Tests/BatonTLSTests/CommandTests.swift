@@ -6,7 +6,7 @@ import Testing
 
 @testable import BatonTLS
 
-/// Against the real `openssl` command, which was not written by us.
+/// Against the real `openssl` command, an independent implementation.
 @Suite(.serialized, .enabled(if: OpenSSLCommand.path != nil, "the openssl command is not installed"))
 struct CommandTests {
     let account: TestAuthority
@@ -23,7 +23,7 @@ struct CommandTests {
             "s_client", as: device, trusting: account,
             [
                 "-tls1_3", "-alpn", "baton/1", "-servername", "token.baton.invalid", "-quiet", "-verify_hostname",
-                DeviceName.host(of: own.deviceID), "-verify", "1",
+                CertificateName.host(of: own.deviceID), "-verify", "1",
             ])
         let session = try TLSSession(server: own)
         try command.type("hello from the command\n")
@@ -40,7 +40,7 @@ struct CommandTests {
 
     @Test func serverOfTheCommand() throws {
         let device = try account.device()
-        // With its tickets on: a client of ours takes them and does nothing with them.
+        // The command sends tickets, which the client ignores.
         let command = try OpenSSLCommand(
             "s_server", as: device, trusting: account,
             ["-tls1_3", "-alpn", "baton/1", "-Verify", "1", "-rev"])
@@ -103,7 +103,8 @@ struct CommandTests {
             ["-tls1_3", "-alpn", "baton/1", "-Verify", "1", "-rev"])
         let session = try TLSSession(client: own, serverName: "x", expectedPeer: device.deviceID)
         let error = #expect(throws: TLSError.self) { try command.drive(session) { _, _ in false } }
-        // Complete before it was judged; the judgement came as an alert. (The command tells a bad signature as such.)
+        // The client completed before the verification, and the refusal came as an alert. (The command sends this one
+        // for a bad signature.)
         #expect(session.isComplete)
         #expect(error?.alert == .decryptError || error?.alert == .unknownCA)
     }

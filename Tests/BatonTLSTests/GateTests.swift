@@ -6,7 +6,7 @@ import Testing
 
 @testable import BatonTLS
 
-/// The gate: who is refused by it gets no byte, and nothing of what he sends is looked at.
+/// The gate: a refused client gets no byte, and nothing else of its bytes is looked at.
 @Suite struct GateTests {
     let account: TestAuthority
 
@@ -14,7 +14,7 @@ import Testing
         account = try TestAuthority()
     }
 
-    /// What a gate was asked.
+    /// The names that a gate was asked about.
     private final class Log: Sendable {
         let names = Mutex<[String?]>([])
     }
@@ -54,7 +54,7 @@ import Testing
         #expect(errors.one == nil)
         #expect(!server.hasOutput && server.admission == nil && server.receivedServerName == nil)
         #expect(try client.handshake() == .incomplete)
-        // Nor later.
+        // Nor does it get one later.
         #expect(throws: TLSError.self) { try server.handshake() }
         server.shutdown()
         #expect(!server.hasOutput)
@@ -66,7 +66,8 @@ import Testing
         for bytes: [UInt8] in [
             Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8), Array("SSH-2.0-probe\r\n".utf8),
             [UInt8](repeating: 0, count: 300), [UInt8](repeating: 0xFF, count: 300),
-            // Records that TLS answers by an alert: data, a length too great, an empty one, a ClientHello cut short.
+            // Records that TLS answers with an alert: data, a length that is too large, an empty one, a ClientHello cut
+            // short.
             [0x17, 3, 3, 0, 5, 1, 2, 3, 4, 5], [0x16, 3, 1, 0xFF, 0xFF, 1, 0, 0], [0x16, 3, 1, 0, 0],
             [0x15, 3, 3, 0, 2, 2, 40], [0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0],
             // The beginning of SSL 2.
@@ -86,7 +87,7 @@ import Testing
                 }
             }
         }
-        // Without a gate most of it is answered by an alert.
+        // Without a gate, most of these are answered with an alert.
         #expect(answered > 5)
     }
 
@@ -106,7 +107,7 @@ import Testing
 
     @Test(.enabled(if: OpenSSLCommand.path != nil, "the openssl command is not installed"))
     func aSecondClientHelloIsOfTheSameToken() throws {
-        // A key share that the server does not take: it asks for another ClientHello (RFC 8446, section 4.1.4).
+        // The server does not accept this key share, and asks for another ClientHello (RFC 8446, section 4.1.4).
         let log = Log()
         let session = try server(admitting: ["good.baton.invalid"], log: log)
         let client = try OpenSSLCommand(

@@ -25,7 +25,7 @@ import Testing
         #expect(try pair.client.readAll().bytes == Array("to the client".utf8))
     }
 
-    /// The key exchange that this machine's library allows: from OpenSSL 3.5 on the one against quantum computers.
+    /// The key exchange of this machine's library: from OpenSSL 3.5 on the one that resists quantum computers.
     @Test func theBestKeyExchangeThatBothEndsHaveIsUsed() throws {
         let best = OpenSSL_version_num() >= 0x3050_0000 ? "x25519mlkem768" : "x25519"
         let account = try TestAuthority()
@@ -44,23 +44,24 @@ import Testing
         let pair = try SessionPair()
         #expect(pair.client.negotiatedGroup == nil)
         try agree(best, pair.connected())
-        // Where one end has an older library, as a list without the new one is.
+        // One end has an older library: its list lacks the new group.
         let old = "X25519:P-256"
         try agree("x25519", ends { $0.client.offerOnly(old) })
         try agree("x25519", ends { $0.server.offerOnly(old) })
-        // A client that has it, but has predicted another: the server asks for it rather than being content with less.
+        // A client has the new group and sends another share: the server asks for the new one, and does not accept
+        // less.
         try agree(best, ends { if best != "x25519" { $0.client.offerOnly("X25519:X25519MLKEM768") } })
         try agree("secp256r1", ends { $0.client.offerOnly("P-256") })
     }
 
-    /// A client of an account with older libraries is answered at once, without being asked for another first message.
+    /// A client of an account with older libraries is answered at once, without a second ClientHello.
     @Test func noRoundTripIsAddedForAnOlderServer() throws {
         let pair = try SessionPair()
         pair.server.offerOnly("X25519:P-256")
         #expect(try pair.client.handshake() == .incomplete)
         try pair.server.give(pair.client.takeOutput(1 << 16))
         #expect(try pair.server.handshake() == .incomplete)
-        // A HelloRetryRequest would be all that is there, and no certificate.
+        // A HelloRetryRequest would come alone, without a certificate.
         try pair.client.give(pair.server.takeOutput(1 << 16))
         #expect(try pair.client.handshake() == .complete)
     }
@@ -133,7 +134,7 @@ import Testing
 
     @Test func noTicketsAndNoResumption() throws {
         let pair = try SessionPair().connected()
-        // Whatever the server sends after the handshake would stand here: a ticket would.
+        // Anything that the server sent after the handshake would be here, such as a ticket.
         #expect(!pair.server.hasOutput)
         #expect(SSL_session_reused(pair.client.pointer) == 0)
         #expect(SSL_SESSION_is_resumable(SSL_get_session(pair.client.pointer)) == 0)

@@ -9,9 +9,9 @@ import Testing
     @Test func base32IsThatOfTheRFC() {
         // RFC 4648, section 10, in lower case and without padding.
         let vectors = ["": "", "f": "my", "fo": "mzxq", "foo": "mzxw6", "foob": "mzxw6yq", "fooba": "mzxw6ytb"]
-        for (text, encoded) in vectors { #expect(DeviceName.base32(Array(text.utf8)) == encoded) }
-        #expect(DeviceName.base32(Array("foobar".utf8)) == "mzxw6ytboi")
-        #expect(DeviceName.base32([UInt8](repeating: 0xFF, count: 20)) == String(repeating: "7", count: 32))
+        for (text, encoded) in vectors { #expect(CertificateName.base32(Array(text.utf8)) == encoded) }
+        #expect(CertificateName.base32(Array("foobar".utf8)) == "mzxw6ytboi")
+        #expect(CertificateName.base32([UInt8](repeating: 0xFF, count: 20)) == String(repeating: "7", count: 32))
     }
 
     @Test func deviceIDOfAKnownKey() throws {
@@ -22,7 +22,7 @@ import Testing
             0x0e, 0xe1, 0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a,
         ]
         let info: [UInt8] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00] + key
-        #expect(DeviceName.deviceID(ofSubjectPublicKeyInfo: info) == "a3r73d62fg5wbk2zkv66mhw3blwnwiyr")
+        #expect(CertificateName.deviceID(ofSubjectPublicKeyInfo: info) == "a3r73d62fg5wbk2zkv66mhw3blwnwiyr")
     }
 
     @Test func derAndPEMAreTheSameIdentity() throws {

@@ -8,7 +8,7 @@ import Testing
 
 /// Every OpenSSL object is freed with its Swift owner.
 @Suite(.serialized) struct LifetimeTests {
-    /// Counts the SSLs that were marked and then freed: OpenSSL calls the index's free function for each one.
+    /// Counts freed SSLs: OpenSSL calls the index's free function for each marked one.
     private enum Marks {
         nonisolated(unsafe) static let mark = UnsafeMutableRawPointer(bitPattern: 0x5EED)  // reason: only an address
         nonisolated(unsafe) static var freed = 0  // reason: marks are set and freed by one serialized test
@@ -26,7 +26,7 @@ import Testing
         let count = 50
         for round in 0..<count {
             let pair = try SessionPair(client: one, server: other)
-            // Freed at every stage: untouched, in the handshake, complete, closed, failed.
+            // Sessions are freed in every stage: untouched, in the handshake, complete, closed, failed.
             if round % 5 > 0 { _ = try pair.client.handshake() }
             if round % 5 > 1 { _ = try pair.connected() }
             if round % 5 == 3 { pair.client.shutdown() }
@@ -73,7 +73,7 @@ import Testing
         for _ in 0..<60 { try round() }
         let before = Self.residentBytes()
         for _ in 0..<300 { try round() }
-        // A leaked session would be 50 KiB: 1,200 of them 60 MiB. Other suites run at the same time; leave them room.
+        // A leaked session is 50 KiB, and 1,200 of them 60 MiB. Other suites run at the same time and need memory.
         #expect(Self.residentBytes() - before < 30 << 20)
     }
 

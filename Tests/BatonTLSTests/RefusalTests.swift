@@ -5,7 +5,7 @@ import Testing
 
 @testable import BatonTLS
 
-/// Who is refused, what the refusing side says, and what the other side learns by alert.
+/// Refused peers: the error of the refusing side, and the error that the other side gets by an alert.
 @Suite struct RefusalTests {
     let account: TestAuthority
     let server: TLSContext
@@ -15,7 +15,7 @@ import Testing
         server = try account.device().context()
     }
 
-    /// A Baton client against a Baton server: the server's error, and the client's (which comes by alert).
+    /// Two Baton sessions: the server's error, and the client's, which comes by an alert.
     private func meet(
         client: TLSContext, server: TLSContext, expecting: String? = nil
     ) throws -> (client: (any Error)?, server: (any Error)?) {
@@ -24,13 +24,13 @@ import Testing
         let other = try TLSSession(server: server)
         var errors = converse(one, other)
         if errors.one == nil {
-            // The client had completed before the server judged: the alert comes when it reads.
+            // The client completed before the server's verification, so the alert comes when it reads.
             do { _ = try one.readAll() } catch { errors.one = error }
         }
         return (errors.one, errors.other)
     }
 
-    /// A foreign client against our server: our error, and the alert that went out.
+    /// A foreign peer against a Baton session: the session's error, and the alert that the peer got.
     private func meet(foreign settings: ForeignPeer.Settings) throws -> (error: (any Error)?, alert: UInt8) {
         let foreign = try ForeignPeer(settings)
         if settings.isServer {
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test func clientOfAnotherAccount() throws {
-        // A client that believes in the server's account but has a certificate of its own.
+        // A client that trusts the server's account, with a certificate of another one.
         let stranger = try TestAuthority().device()
         let (error, alert) = try meet(foreign: .init(device: stranger))
         #expect(error?.tlsCode == .wrongAccount)
@@ -66,7 +66,8 @@ import Testing
         let strangers = try TestAuthority()
         let ours = try account.device()
         let key = try TestKey(.ed25519)
-        let certificate = try strangers.issue(to: key, LeafProfile(names: "DNS:" + DeviceName.host(of: ours.deviceID)))
+        let certificate = try strangers.issue(
+            to: key, LeafProfile(names: "DNS:" + CertificateName.host(of: ours.deviceID)))
         let client = try TLSSession(client: server, serverName: "x.baton.invalid", expectedPeer: ours.deviceID)
         let liar = TestDevice(key: key, certificate: certificate, authority: strangers)
         let foreign = try ForeignPeer(.init(isServer: true, device: liar))
@@ -102,7 +103,7 @@ import Testing
         try peer.give(client.takeOutput(1 << 16))
         _ = try peer.handshake()
         try client.give(peer.takeOutput(1 << 16))
-        // Complete, and it can even write; only then does the server judge.
+        // The client is complete and can even write. Only then does the server verify it.
         #expect(try client.handshake() == .complete)
         try client.write([1, 2, 3])
         try peer.give(client.takeOutput(1 << 16))
@@ -115,7 +116,7 @@ import Testing
         let learned = #expect(throws: TLSError.self) { try client.readAll() }
         #expect(learned?.code == .refused)
         #expect(learned?.alert == .certificateRevoked)
-        // Both are over for good.
+        // Both sessions are over for good.
         #expect(throws: try #require(learned)) { try client.write([1]) }
         #expect(throws: try #require(refusal)) { try peer.handshake() }
     }
@@ -134,7 +135,7 @@ import Testing
         let errors = try meet(client: device.context(), server: device.context())
         #expect(errors.client?.tlsCode == .ownIdentity)
         #expect(errors.server?.tlsCode == .certificateRefused)
-        // Also when another device was dialled, and when the client is the double.
+        // It is also refused if another device was dialled, and if the client has this device's identity.
         let other = try account.device()
         #expect(
             try meet(client: device.context(), server: device.context(), expecting: other.deviceID).client?.tlsCode
@@ -167,7 +168,8 @@ import Testing
     @Test func serverThatNamesTheDialledDeviceAndNotItsKey() throws {
         let ours = try account.device()
         let key = try TestKey(.ed25519)
-        let certificate = try account.issue(to: key, LeafProfile(names: "DNS:" + DeviceName.host(of: ours.deviceID)))
+        let certificate = try account.issue(
+            to: key, LeafProfile(names: "DNS:" + CertificateName.host(of: ours.deviceID)))
         let client = try TLSSession(client: server, serverName: "x", expectedPeer: ours.deviceID)
         let foreign = try ForeignPeer(
             .init(isServer: true, device: TestDevice(key: key, certificate: certificate, authority: account)))
@@ -177,7 +179,7 @@ import Testing
 
     @Test func twoNames() throws {
         let key = try TestKey(.ed25519)
-        let own = "DNS:" + DeviceName.host(of: key.deviceID)
+        let own = "DNS:" + CertificateName.host(of: key.deviceID)
         for names in ["\(own),DNS:example.org", "DNS:example.org,\(own)", "\(own),\(own)", "\(own),IP:127.0.0.1"] {
             let certificate = try account.issue(to: key, LeafProfile(names: names))
             let device = TestDevice(key: key, certificate: certificate, authority: account)
@@ -191,7 +193,7 @@ import Testing
         let device = try account.device(kind)
         let asServer = try meet(foreign: .init(isServer: true, device: device))
         #expect(asServer.error?.tlsCode == .noCommonParameters)
-        // A client finds that it has no key the server takes, and shows none.
+        // A client has no key that the server accepts, and sends no certificate.
         let asClient = try meet(foreign: .init(device: device))
         #expect(asClient.error?.tlsCode == .noCertificate)
         let error = #expect(throws: TLSError.self) { try device.identity() }
@@ -204,6 +206,22 @@ import Testing
             let (error, alert) = try meet(foreign: .init(isServer: isServer, device: device))
             #expect(error?.tlsCode == .certificateRefused)
             #expect(alert == TLSAlert.unsupportedCertificate.rawValue)
+        }
+    }
+
+    @Test("A leaf without usages, or one that is a CA, is refused")
+    func certificatesBesideTheProfile() throws {
+        let profiles = [
+            LeafProfile(usages: nil), LeafProfile(keyUsage: nil), LeafProfile(constraints: "critical,CA:TRUE"),
+            LeafProfile(keyUsage: "critical,digitalSignature,keyCertSign", constraints: "critical,CA:TRUE"),
+        ]
+        for profile in profiles {
+            for isServer in [false, true] {
+                let device = try account.device(.ed25519, profile)
+                let (error, alert) = try meet(foreign: .init(isServer: isServer, device: device))
+                #expect(error?.tlsCode == .certificateRefused, "\(profile)")
+                #expect(alert == TLSAlert.unsupportedCertificate.rawValue, "\(profile)")
+            }
         }
     }
 

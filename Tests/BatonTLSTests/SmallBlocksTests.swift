@@ -18,7 +18,7 @@ struct SmallBlocksTests {
             #expect(blocks.count == 0)
             blocks.free(first)
         }
-        // Others neither take one nor leave one.
+        // Other sizes neither use the cache nor fill it.
         for size in [1, SmallBlocks.size / 2, SmallBlocks.size * 2, 1 << 20] {
             let other = blocks.allocate(size)
             #expect(other != nil && blocks.count == 1)

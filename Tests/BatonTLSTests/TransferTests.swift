@@ -6,7 +6,7 @@ import Testing
 
 @testable import BatonTLS
 
-/// Bytes after the handshake: whole, in order, bounded, and never silently cut.
+/// Bytes after the handshake arrive whole and in order, are bounded, and are never cut silently.
 @Suite struct TransferTests {
     /// Sends all of `total` bytes each way at once, in pieces of random size, and compares digests.
     private func exchange(_ pair: SessionPair, total: Int, seed: UInt64) throws {
@@ -78,12 +78,12 @@ import Testing
         #expect(pair.server.keyUpdates >= least)
     }
 
-    /// OpenSSL 3.0 takes any number of them, at some 10 µs each, before it gives back what was asked for.
-    @Test("Key updates without data end the session, where they are counted")
+    /// OpenSSL 3.0 accepts any number of them, at some 10 µs each, before it returns the requested data.
+    @Test("A flood of key updates without data ends the session")
     func keyUpdatesInAFlood() throws {
         for isCounted in [true, false] {
             var limits = TLSLimits()
-            if !isCounted { limits.lateMessages = .max }
+            if !isCounted { limits.postHandshakeMessages = .max }
             let pair = try SessionPair(limits: limits).connected()
             func update(times: Int) throws {
                 for _ in 0..<times {
@@ -92,8 +92,8 @@ import Testing
                 }
                 try pair.server.give(pair.client.takeOutput(1 << 18))
             }
-            let bound = TLSLimits().lateMessages
-            // As many as may come, and as many again behind as much data.
+            let bound = TLSLimits().postHandshakeMessages
+            // The allowed number of messages, then data, and the same once more.
             for _ in 0..<2 {
                 try update(times: bound)
                 try pair.client.write([UInt8](repeating: 1, count: bound * TLSLimits.recordPayload / 2))
@@ -128,7 +128,7 @@ import Testing
         #expect(TLSLimits().keyUpdateInterval == 64 << 30)
     }
 
-    @Test func farewell() throws {
+    @Test func closeNotify() throws {
         let pair = try SessionPair().connected()
         try pair.client.write([1, 2, 3])
         pair.client.shutdown()
@@ -147,14 +147,14 @@ import Testing
         #expect(try pair.client.readAll().bytes == [5, 6])
     }
 
-    @Test func endWithoutFarewellIsTruncation() throws {
+    @Test func endWithoutCloseNotifyIsTruncation() throws {
         let pair = try SessionPair().connected()
         try pair.client.write([1, 2, 3])
         try pair.server.give(pair.client.takeOutput(1 << 16))
         pair.server.receiveEnd()
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16, alignment: 1)
         defer { buffer.deallocate() }
-        // What came whole is delivered first.
+        // Whole records are delivered first.
         #expect(try pair.server.read(into: buffer) == .bytes(3))
         for _ in 0..<2 {
             let error = #expect(throws: TLSError.self) { try pair.server.read(into: buffer) }
@@ -210,7 +210,7 @@ import Testing
             var damaged = hello
             damaged[index] ^= 0x55
             try server.give(damaged)
-            // Some damage is still a hello; what matters is that nothing else happens than progress or a TLSError.
+            // A damaged ClientHello may still be valid. The session must either continue or throw a TLSError.
             do { #expect(try server.handshake() == .incomplete) } catch { #expect(error.code != .library) }
         }
         let pair = try SessionPair(client: one, server: other).connected()

@@ -2,26 +2,26 @@
 
 import COpenSSL
 
-/// Reads what the operator of a web host has signed: a CMS SignedData message (RFC 5652) that carries its content.
+/// Verifies messages of the operator of a web host: CMS SignedData (RFC 5652) that carries its content.
 ///
-/// Believed is a message with exactly one signer, whose certificate is by a trusted authority, is good now, has the
-/// purpose of an SSL server, and names the host: who could answer for the host over HTTPS can sign for it, and nobody
-/// else. Revocation is not looked up, as it is not for HTTPS here.
+/// A message must have exactly one signer. The signer's certificate must be issued by a trusted authority, be valid
+/// now, have the purpose of an SSL server, and name the host. So only a program that could answer for the host over
+/// HTTPS can sign for it. Revocation is not checked, as it is not for HTTPS here.
 ///
-/// It blocks while it reads the system's trust store, some milliseconds, and keeps nothing between two calls: messages
-/// are rare, and the store of a system takes more memory than they are worth. Callable from any thread.
+/// A call blocks for some milliseconds to read the system's trust store. Nothing is kept between two calls: messages
+/// are rare, and the store takes much memory. Callable from any thread.
 package struct CMSVerifier: Sendable {
-    /// How large a message may be, in bytes: 128 KiB, the most that Apple takes of a file about a site.
+    /// The largest message, in bytes: 128 KiB, which is Apple's limit for a file about a site.
     package static let maximumBytes = 128 << 10
 
-    /// How many certificates may stand between the signer's and a trusted one.
+    /// The most certificates between the signer's and a trusted one.
     private static let depth: Int32 = 6
 
     private let anchors: TrustAnchors
 
     /// Makes a verifier.
     ///
-    /// - Parameter anchors: whom to trust, the system's authorities by default.
+    /// - Parameter anchors: the trusted authorities, by default those of the system.
     package init(trusting anchors: TrustAnchors = .system) {
         self.anchors = anchors
     }
@@ -35,15 +35,15 @@ package struct CMSVerifier: Sendable {
     ///
     /// - Parameters:
     ///   - message: in DER, at most ``maximumBytes``.
-    ///   - host: a DNS name. The certificate must have it, or a wildcard that stands for it, among its subject
-    ///     alternative names; its common name counts for nothing (RFC 9525, section 6.3).
-    /// - Throws: ``CMSError``, for whatever keeps the content from being believed.
+    ///   - host: a DNS name. The certificate must have it, or a matching wildcard, among its subject alternative names;
+    ///     its common name does not count (RFC 9525, section 6.3).
+    /// - Throws: ``CMSError``: the reason why the message was refused.
     package func content(of message: [UInt8], signedFor host: String) throws(CMSError) -> [UInt8] {
         guard message.count <= Self.maximumBytes else {
             throw CMSError(.tooLarge, "The signed message is larger than \(Self.maximumBytes >> 10) KiB.")
         }
         let signed = try SignedMessage(message)
-        // The signer and the certificates are the message's own.
+        // The signer and the certificates are parts of the message.
         defer { withExtendedLifetime(signed) {} }
         let signer = try signed.onlySigner
         let content = try signed.content
@@ -51,19 +51,19 @@ package struct CMSVerifier: Sendable {
         let store = try makeStore()
         defer { X509_STORE_free(store) }
         ErrorQueue.clear()
-        // The certificate is judged before the signature: a stranger's key is never computed with.
+        // The certificate is verified before the signature, so nothing is computed with a stranger's key.
         guard CMS_verify(signed.pointer, nil, store, nil, nil, 0) == 1 else { throw verificationFailure() }
         try requireName(host, of: signer)
         ErrorQueue.clear()
         return content
     }
 
-    /// The trust anchors and what a chain to them must be.
+    /// The trust anchors and the rules for a chain to them.
     private func makeStore() throws(CMSError) -> OpaquePointer {
         ErrorQueue.clear()
         guard let store = X509_STORE_new() else { throw libraryFailure("making a trust store") }
         guard fill(store), let parameters = X509_STORE_get0_param(store),
-            // Trust as well as purpose: CMS_verify fills in what is not set with those of mail.
+            // Trust as well as purpose: CMS_verify would otherwise use those of mail.
             X509_VERIFY_PARAM_set_purpose(parameters, X509_PURPOSE_SSL_SERVER) == 1,
             X509_VERIFY_PARAM_set_trust(parameters, X509_TRUST_SSL_SERVER) == 1
         else {
@@ -71,7 +71,7 @@ package struct CMSVerifier: Sendable {
             throw libraryFailure("reading the trusted certificates")
         }
         X509_VERIFY_PARAM_set_depth(parameters, Self.depth)
-        // 112 bits, as Debian demands of TLS; OpenSSL's own default for messages takes RSA of 1024 bits and SHA-1.
+        // 112 bits, as Debian demands for TLS. OpenSSL's default for messages accepts RSA of 1024 bits and SHA-1.
         X509_VERIFY_PARAM_set_auth_level(parameters, 2)
         return store
     }
@@ -100,7 +100,7 @@ package struct CMSVerifier: Sendable {
         var certificate: OpaquePointer?
         CMS_SignerInfo_get0_algs(signer, nil, &certificate, nil, nil)
         let flags = UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)
-        // The length is given: without it, X509_check_host would stop at a zero byte.
+        // With a length, X509_check_host does not stop at a zero byte.
         guard let certificate, !host.isEmpty, X509_check_host(certificate, host, host.utf8.count, flags, nil) == 1
         else {
             throw CMSError(.wrongHost, "The signer's certificate is not for \(host).")
@@ -108,7 +108,7 @@ package struct CMSVerifier: Sendable {
     }
 
     private func verificationFailure() -> CMSError {
-        guard let (reason, text, note) = ErrorQueue.take(ofLibrary: Int32(ERR_LIB_CMS)) else {
+        guard let (reason, text, note) = ErrorQueue.drain(ofLibrary: Int32(ERR_LIB_CMS)) else {
             return libraryFailure("verifying a signed message")
         }
         switch reason {
@@ -124,6 +124,6 @@ package struct CMSVerifier: Sendable {
     }
 
     private func libraryFailure(_ doing: String) -> CMSError {
-        CMSError(.library, "OpenSSL failed while \(doing).", reason: ErrorQueue.take().text)
+        CMSError(.library, "OpenSSL failed while \(doing).", reason: ErrorQueue.drain().text)
     }
 }

@@ -2,11 +2,11 @@
 
 import COpenSSL
 
-/// One CMS_ContentInfo that is SignedData: read, and not yet believed.
+/// A CMS_ContentInfo of type SignedData, parsed and not verified.
 final class SignedMessage {
     let pointer: OpaquePointer
 
-    /// Reads a message that is the whole of `bytes`.
+    /// Parses a message that fills `bytes` completely.
     init(_ bytes: [UInt8]) throws(CMSError) {
         ErrorQueue.clear()
         let (read, length) = bytes.withUnsafeBufferPointer { buffer in
@@ -15,7 +15,7 @@ final class SignedMessage {
             return (read, cursor.flatMap { end in buffer.baseAddress.map { end - $0 } })
         }
         guard let read else {
-            throw CMSError(.malformed, "This is no signed message in DER.", reason: ErrorQueue.take().text)
+            throw CMSError(.malformed, "This is no signed message in DER.", reason: ErrorQueue.drain().text)
         }
         pointer = read
         guard length == bytes.count else {
@@ -30,7 +30,7 @@ final class SignedMessage {
         CMS_ContentInfo_free(pointer)
     }
 
-    /// The one signer, whose digest is SHA-2.
+    /// The only signer, whose digest is SHA-2.
     var onlySigner: OpaquePointer {
         get throws(CMSError) {
             ErrorQueue.clear()
@@ -49,7 +49,7 @@ final class SignedMessage {
         }
     }
 
-    /// What was signed. The signature is over these very bytes, so that nothing is copied out while it is checked.
+    /// The signed content. The signature covers exactly these bytes, so verification copies nothing.
     var content: [UInt8] {
         get throws(CMSError) {
             ErrorQueue.clear()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which certificate authorities are believed about a host of the web.
+/// The certificate authorities that are trusted for web hosts.
 ///
-/// The account's own authority has nothing to do with these: it is what ``TLSContext`` trusts, alone.
+/// They have nothing to do with the account's own authority, which is the only one that ``TLSContext`` trusts.
 package enum TrustAnchors: Sendable, Hashable {
-    /// Those of the system, such as the package `ca-certificates` installs.
+    /// The authorities of the system, such as those of the package `ca-certificates`.
     case system
-    /// Those in this PEM text and no others: for tests.
+    /// The certificates in this PEM text only, for tests.
     case certificates(pem: String)
 }

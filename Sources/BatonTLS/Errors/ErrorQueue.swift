@@ -4,16 +4,16 @@ import COpenSSL
 
 /// OpenSSL's error queue of this thread.
 ///
-/// `SSL_get_error` looks at the whole queue, so an error that somebody else left there would be taken for one of ours
-/// (SSL_get_error(3)): it is cleared before *every* SSL call.
+/// `SSL_get_error` looks at the whole queue, so an error of other code would be taken for one of this session
+/// (SSL_get_error(3)). So the queue is cleared before *every* SSL call.
 enum ErrorQueue {
-    /// Forgets every error of this thread.
+    /// Drops every error of this thread.
     static func clear() {
         ERR_clear_error()
     }
 
-    /// The oldest error, which is the cause of the others, with its text; clears the queue.
-    static func take() -> (reason: Int32, isFromSSL: Bool, text: String) {
+    /// Clears the queue. Returns the oldest error, which caused the others, with its text.
+    static func drain() -> (reason: Int32, isFromSSL: Bool, text: String) {
         let error = ERR_get_error()
         ERR_clear_error()
         guard error != 0 else { return (0, false, "") }
@@ -21,9 +21,8 @@ enum ErrorQueue {
         return (shim_ERR_reason(error), shim_ERR_is_from_ssl(error) != 0, text)
     }
 
-    /// The first error that one of OpenSSL's libraries put there, with its text and what was noted beside it; clears
-    /// the queue.
-    static func take(ofLibrary library: Int32) -> (reason: Int32, text: String, note: String)? {
+    /// Clears the queue. Returns the first error of one of OpenSSL's libraries, with its text and its note.
+    static func drain(ofLibrary library: Int32) -> (reason: Int32, text: String, note: String)? {
         defer { ERR_clear_error() }
         var note: UnsafePointer<CChar>?
         var flags: Int32 = 0
@@ -38,24 +37,24 @@ enum ErrorQueue {
         }
     }
 
-    /// An error of the library itself, with what it says about it.
+    /// An error of OpenSSL itself, with its reason.
     static func libraryFailure(_ doing: String) -> TLSError {
-        TLSError(.library, "OpenSSL failed while \(doing).", reason: take().text)
+        TLSError(.library, "OpenSSL failed while \(doing).", reason: drain().text)
     }
 
-    /// The failure that ended a session, from what the queue holds.
+    /// The failure that ended a session, by the errors in the queue.
     static func sessionFailure() -> TLSError {
-        let (reason, isFromSSL, text) = take()
+        let (reason, isFromSSL, text) = drain()
         guard isFromSSL else {
             return TLSError(.protocolViolation, "The peer broke the rules of TLS.", reason: text)
         }
-        // "SSL_AD_REASON_OFFSET": alerts received stand in the queue as 1000 + their number.
+        // "SSL_AD_REASON_OFFSET": a received alert is in the queue as 1000 + its number.
         if reason > SSL_AD_REASON_OFFSET, let alert = UInt8(exactly: reason - SSL_AD_REASON_OFFSET) {
             return peerSent(TLSAlert(rawValue: alert), text)
         }
         switch reason {
         case SSL_R_UNEXPECTED_EOF_WHILE_READING:
-            return TLSError(.truncated, "The connection ended in the middle, without a farewell.", reason: text)
+            return TLSError(.truncated, "The connection ended without close_notify.", reason: text)
         case SSL_R_NO_APPLICATION_PROTOCOL:
             return TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).", reason: text)
         case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
@@ -70,7 +69,7 @@ enum ErrorQueue {
         }
     }
 
-    /// What an alert of the peer means for this side.
+    /// Maps an alert of the peer.
     static func peerSent(_ alert: TLSAlert, _ text: String) -> TLSError {
         let (code, message): (TLSError.Code, String) =
             switch alert {

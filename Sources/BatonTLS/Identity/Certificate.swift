@@ -2,7 +2,7 @@
 
 import COpenSSL
 
-/// One X509: a certificate that this object owns a reference to.
+/// One X509, to which this object holds a reference.
 final class Certificate: @unchecked Sendable {  // reason: unchanged after init; OpenSSL counts atomically
     let pointer: OpaquePointer
 
@@ -20,7 +20,7 @@ final class Certificate: @unchecked Sendable {  // reason: unchanged after init;
         pointer = certificate
     }
 
-    /// Takes a reference of its own to a certificate that somebody else owns.
+    /// Adds a reference to a certificate of another owner.
     init(retaining certificate: OpaquePointer) {
         X509_up_ref(certificate)
         pointer = certificate
@@ -30,17 +30,17 @@ final class Certificate: @unchecked Sendable {  // reason: unchanged after init;
         X509_free(pointer)
     }
 
-    /// The certificate in DER; empty when OpenSSL cannot encode it, which does not happen to one that it has read.
+    /// The certificate in DER. Empty if OpenSSL cannot encode it, which does not happen to a parsed one.
     var der: [UInt8] {
         encoded { i2d_X509(pointer, $0) }
     }
 
-    /// The SubjectPublicKeyInfo in DER, as it stands in the certificate.
+    /// The SubjectPublicKeyInfo in DER, unchanged.
     var subjectPublicKeyInfo: [UInt8] {
         encoded { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), $0) }
     }
 
-    /// Whether the key is of a kind the profile takes: Ed25519, or ECDSA on P-256.
+    /// Whether the key has an accepted type: Ed25519, or ECDSA on P-256.
     var hasKeyOfProfile: Bool {
         guard let key = X509_get0_pubkey(pointer) else { return false }
         switch EVP_PKEY_get_base_id(key) {
@@ -55,7 +55,16 @@ final class Certificate: @unchecked Sendable {  // reason: unchanged after init;
         X509_get0_pubkey(pointer).map { EVP_PKEY_get_base_id($0) == NID_ED25519 } ?? false
     }
 
-    /// Whether this certificate's signature was made by the key of `issuer`.
+    /// Whether the certificate states key usage and extended key usage, and is not a CA.
+    ///
+    /// OpenSSL checks the purpose by these extensions, and accepts a certificate without them.
+    var hasUsagesOfProfile: Bool {
+        let flags = X509_get_extension_flags(pointer)
+        let stated = UInt32(EXFLAG_KUSAGE | EXFLAG_XKUSAGE)
+        return flags & stated == stated && flags & UInt32(EXFLAG_CA) == 0
+    }
+
+    /// Whether the key of `issuer` has signed this certificate.
     func isSigned(by issuer: Certificate) -> Bool {
         ErrorQueue.clear()
         defer { ErrorQueue.clear() }
@@ -63,8 +72,8 @@ final class Certificate: @unchecked Sendable {  // reason: unchanged after init;
         return X509_verify(pointer, key) == 1
     }
 
-    /// The one DNS name of the subject alternative names; nil unless the extension stands there once, holds exactly one
-    /// name, and that is a DNS name.
+    /// The only DNS name of the subject alternative names. Nil unless the extension exists once and has exactly one
+    /// name, a DNS name.
     var onlyDNSName: [UInt8]? {
         ErrorQueue.clear()
         defer { ErrorQueue.clear() }

@@ -2,10 +2,10 @@
 
 import COpenSSL
 
-/// One EVP_PKEY that holds a private key.
+/// One EVP_PKEY with a private key.
 ///
-/// OpenSSL wipes the key when the last reference goes (`OPENSSL_secure_clear_free` of Ed25519, `BN_clear_free` of
-/// P-256). No copy of it is made on the Swift side, and none at all of a key in DER.
+/// OpenSSL wipes the key with the last reference (`OPENSSL_secure_clear_free` for Ed25519, `BN_clear_free` for P-256).
+/// Swift code makes no copy of it, and no other code copies a key in DER.
 final class PrivateKey: @unchecked Sendable {  // reason: unchanged after init; OpenSSL counts atomically
     let pointer: OpaquePointer
 
@@ -17,10 +17,10 @@ final class PrivateKey: @unchecked Sendable {  // reason: unchanged after init; 
         case .pem:
             guard let bio = Encoding.reader(of: bytes) else { throw Encoding.unreadable("private key") }
             defer { BIO_free(bio) }
-            // The callback answers "no passphrase": without it OpenSSL would ask the terminal for one.
+            // The callback answers "no passphrase". Without it OpenSSL would ask the terminal for one.
             key = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
         case .der:
-            // Straight from the caller's bytes; a BIO would make a copy on the way.
+            // Straight from the caller's bytes, because a BIO would make a copy.
             var cursor = bytes.bindMemory(to: UInt8.self).baseAddress
             key = d2i_AutoPrivateKey(nil, &cursor, bytes.count)
         }
@@ -33,16 +33,16 @@ final class PrivateKey: @unchecked Sendable {  // reason: unchanged after init; 
     }
 }
 
-/// How a certificate or key came in: told by its first bytes, so that a caller need not say.
+/// The encoding of a certificate or key, which its first byte shows.
 enum Encoding {
     case pem, der
 
-    /// PEM begins with text (RFC 7468), DER of every structure here with a SEQUENCE, 0x30.
+    /// PEM begins with text (RFC 7468). Every structure here begins with a SEQUENCE, 0x30, in DER.
     init(of bytes: UnsafeRawBufferPointer) {
         self = bytes.first == 0x30 ? .der : .pem
     }
 
-    /// A reader over the caller's bytes, not a copy of them (`BIO_new_mem_buf` is read-only and borrows).
+    /// A reader of the caller's bytes without a copy (`BIO_new_mem_buf` is read-only and borrows).
     static func reader(of bytes: UnsafeRawBufferPointer) -> OpaquePointer? {
         guard let base = bytes.baseAddress, let count = Int32(exactly: bytes.count), count > 0 else { return nil }
         return BIO_new_mem_buf(base, count)
@@ -51,6 +51,6 @@ enum Encoding {
     static func unreadable(_ what: String) -> TLSError {
         TLSError(
             .invalidIdentity, "The \(what) is neither DER nor PEM that OpenSSL can read.",
-            reason: ErrorQueue.take().text)
+            reason: ErrorQueue.drain().text)
     }
 }

@@ -2,14 +2,14 @@
 
 import COpenSSL
 
-/// AES Key Wrap with a key of 256 bits (RFC 3394; EVP_aes_256_wrap(3)): what is wrapped shows nothing without that key,
-/// and whoever unwraps it sees whether it is whole.
+/// AES Key Wrap with a key of 256 bits (RFC 3394; EVP_aes_256_wrap(3)). Wrapped keys are secret without that key, and
+/// unwrapping detects every change.
 ///
-/// It works in the caller's memory, so that nothing but that has to be wiped: OpenSSL wipes its own.
+/// It works in the caller's memory, which is all that has to be wiped: OpenSSL wipes its own.
 package enum KeyWrap {
-    /// How many bytes a wrapping key has.
+    /// The size of a wrapping key, in bytes.
     package static let keySize = 32
-    /// How many bytes more than the keys their wrapped form has.
+    /// The bytes that wrapping adds.
     package static let overhead = 8
 
     /// Wraps keys.
@@ -17,7 +17,7 @@ package enum KeyWrap {
     /// - Parameters:
     ///   - keys: a multiple of 8 bytes, 16 at least.
     ///   - wrapping: ``keySize`` bytes.
-    ///   - target: has room for the keys and ``overhead``.
+    ///   - target: as large as the keys and ``overhead``.
     /// - Throws: `library`, also for other sizes.
     package static func wrap(
         _ keys: UnsafeRawBufferPointer, with wrapping: UnsafeRawBufferPointer,
@@ -29,10 +29,10 @@ package enum KeyWrap {
     /// Unwraps keys.
     ///
     /// - Parameters:
-    ///   - wrapped: what ``wrap(_:with:into:)`` made.
+    ///   - wrapped: the result of ``wrap(_:with:into:)``.
     ///   - wrapping: the same ``keySize`` bytes.
-    ///   - target: has room for all but ``overhead``. What is in it after an error is of no use.
-    /// - Throws: `library`, where it was not wrapped with this key or was changed, or has another size.
+    ///   - target: smaller by ``overhead``. Its content after an error is undefined.
+    /// - Throws: `library`, if it was not wrapped with this key, was changed, or has another size.
     package static func unwrap(
         _ wrapped: UnsafeRawBufferPointer, with wrapping: UnsafeRawBufferPointer,
         into target: UnsafeMutableRawBufferPointer
@@ -52,7 +52,7 @@ package enum KeyWrap {
         ErrorQueue.clear()
         guard let context = EVP_CIPHER_CTX_new() else { throw ErrorQueue.libraryFailure(doing) }
         defer { EVP_CIPHER_CTX_free(context) }
-        // Without the flag OpenSSL takes a call of these ciphers for a mistake.
+        // Without the flag OpenSSL takes the use of these ciphers for a mistake.
         EVP_CIPHER_CTX_set_flags(context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW)
         var count: Int32 = 0
         func bytes(_ buffer: UnsafeRawBufferPointer) -> UnsafePointer<UInt8>? {

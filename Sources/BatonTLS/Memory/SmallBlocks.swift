@@ -4,25 +4,25 @@ import CLinux
 import COpenSSL
 import Glibc
 
-/// Small blocks of memory that OpenSSL has given back, kept for when it asks again.
+/// A cache of small blocks of memory that OpenSSL has freed.
 ///
-/// OpenSSL 3.0 takes three blocks of 40 bytes from the heap for each record that it writes, and one for each that it
-/// reads: 250 calls for 1 MiB of a document. With this, a connection in its steady state takes none.
+/// OpenSSL 3.0 allocates three blocks of 40 bytes for each record that it writes, and one for each that it reads: 250
+/// calls for 1 MiB of a document. With this cache, a connection in its steady state allocates none.
 package final class SmallBlocks: @unchecked Sendable {  // reason: `first` and `count` are reached under the mutex alone
-    /// Bytes of each block that is kept; what asks for more, or for half as many, is served by the heap.
+    /// The size of cached blocks, in bytes. The heap serves requests for more, or for half as much.
     static let size = 64
-    /// For how many bytes a block has room that was taken for ``size``: the heap rounds up, and leaves no rest that is
-    /// too small to be a block. Others with as much room are as good.
-    private static let room = size..<size + 32
-    /// Blocks that are kept at the most, some 16 KiB of them. More of them at once mean that connections come or go.
+    /// The usable sizes of a block of ``size`` bytes, which the heap rounds up. Other blocks with the same usable size
+    /// are cached as well.
+    private static let usableSizes = size..<size + 32
+    /// The most cached blocks, some 16 KiB. More are freed at once only when connections begin or end.
     static let bound = 256
 
     private static let ofLibrary = SmallBlocks()
 
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    /// Each block that is kept begins with the address of the next one.
+    /// The first cached block. Each begins with the address of the next one.
     private var first: UnsafeMutableRawPointer?
-    /// How many are kept.
+    /// The number of cached blocks.
     private(set) var count = 0
 
     init() {
@@ -30,14 +30,14 @@ package final class SmallBlocks: @unchecked Sendable {  // reason: `first` and `
     }
 
     deinit {
-        while let block = takeKept() { Glibc.free(block) }
+        while let block = popKept() { Glibc.free(block) }
         pthread_mutex_destroy(mutex)
         mutex.deallocate()
     }
 
-    /// Puts this between OpenSSL and the heap, for good (CRYPTO_set_mem_functions(3)).
+    /// Installs the cache between OpenSSL and the heap, for good (CRYPTO_set_mem_functions(3)).
     ///
-    /// - Returns: false where OpenSSL has taken memory before; then it goes on as it did.
+    /// - Returns: false, with no effect, if OpenSSL has allocated memory before.
     @discardableResult
     package static func serveLibrary() -> Bool {
         CRYPTO_set_mem_functions(
@@ -46,14 +46,14 @@ package final class SmallBlocks: @unchecked Sendable {  // reason: `first` and `
             { block, _, _ in SmallBlocks.ofLibrary.free(block) }) == 1
     }
 
-    /// As malloc(3); nil also for no bytes.
+    /// Allocates like malloc(3), but returns nil for no bytes.
     func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
         guard size > 0 else { return nil }
         guard size > Self.size / 2, size <= Self.size else { return malloc(size) }
-        return takeKept() ?? malloc(Self.size)
+        return popKept() ?? malloc(Self.size)
     }
 
-    /// As realloc(3); no bytes give the block back.
+    /// Resizes like realloc(3); no bytes free the block.
     func resize(_ block: UnsafeMutableRawPointer?, to size: Int) -> UnsafeMutableRawPointer? {
         guard let block else { return allocate(size) }
         guard size > 0 else {
@@ -63,13 +63,13 @@ package final class SmallBlocks: @unchecked Sendable {  // reason: `first` and `
         return realloc(block, size)
     }
 
-    /// As free(3).
+    /// Frees like free(3).
     func free(_ block: UnsafeMutableRawPointer?) {
         guard let block else { return }
-        guard Self.room.contains(baton_usable_size(block)), keep(block) else { return Glibc.free(block) }
+        guard Self.usableSizes.contains(baton_usable_size(block)), keep(block) else { return Glibc.free(block) }
     }
 
-    private func takeKept() -> UnsafeMutableRawPointer? {
+    private func popKept() -> UnsafeMutableRawPointer? {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         guard let block = first else { return nil }

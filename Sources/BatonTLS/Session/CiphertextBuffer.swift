@@ -2,11 +2,10 @@
 
 import Glibc
 
-/// Bytes between TLS and the network: appended at one end, taken from the other, never more than a limit.
+/// A bounded queue of bytes between TLS and the network.
 ///
-/// A ring, so that bytes never move while they wait, however they come and go (a memory BIO of OpenSSL moves what is
-/// left at every write). Grows by doubling up to the limit; empty, it begins at the front again, so that it seldom
-/// wraps.
+/// A ring, so that waiting bytes never move; a memory BIO of OpenSSL moves the rest at every write. It doubles up to
+/// the limit. When it is empty, it begins at the front again, so that it seldom wraps.
 struct CiphertextBuffer: ~Copyable {
     let limit: Int
     private(set) var count = 0
@@ -22,17 +21,17 @@ struct CiphertextBuffer: ~Copyable {
         base?.deallocate()
     }
 
-    /// How many more bytes fit; negative is not possible.
-    var room: Int { limit - count }
+    /// The number of bytes that still fit.
+    var freeSpace: Int { limit - count }
 
-    /// The oldest bytes, as far as they lie in one piece; valid until the next change.
+    /// The oldest bytes up to the end of the ring; valid until the next change.
     var front: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: base.map { UnsafeRawPointer($0) + start }, count: min(count, capacity - start))
     }
 
-    /// Appends all bytes, or none and returns false when they pass the limit.
+    /// Appends all bytes. Returns false, and appends none, if they exceed the limit.
     mutating func append(_ source: UnsafeRawBufferPointer) -> Bool {
-        guard source.count <= room else { return false }
+        guard source.count <= freeSpace else { return false }
         guard let from = source.baseAddress, !source.isEmpty else { return true }
         let to = reserve(source.count)
         let end = start + count < capacity ? start + count : start + count - capacity
@@ -45,8 +44,8 @@ struct CiphertextBuffer: ~Copyable {
         return true
     }
 
-    /// Copies the oldest bytes out and forgets them; returns how many.
-    mutating func take(into target: UnsafeMutableRawBufferPointer) -> Int {
+    /// Moves the oldest bytes to `target`, and returns their number.
+    mutating func read(into target: UnsafeMutableRawBufferPointer) -> Int {
         var taken = 0
         while taken < target.count, count > 0, let to = target.baseAddress, let from = front.baseAddress {
             let piece = min(front.count, target.count - taken)
@@ -57,7 +56,7 @@ struct CiphertextBuffer: ~Copyable {
         return taken
     }
 
-    /// Forgets the oldest bytes.
+    /// Drops the oldest bytes.
     mutating func drop(_ number: Int) {
         precondition(number >= 0 && number <= count, "more bytes dropped than there are")
         count -= number
@@ -67,14 +66,14 @@ struct CiphertextBuffer: ~Copyable {
         }
     }
 
-    /// Makes sure that `number` more bytes fit into the allocation.
+    /// Makes space for `number` more bytes.
     private mutating func reserve(_ number: Int) -> UnsafeMutableRawPointer {
         if let base, capacity - count >= number { return base }
         var grown = max(capacity, 4096)
         while grown - count < number { grown *= 2 }
         grown = min(grown, limit)
         let fresh = UnsafeMutableRawPointer.allocate(byteCount: grown, alignment: 64)
-        let kept = take(into: UnsafeMutableRawBufferPointer(start: fresh, count: grown))
+        let kept = read(into: UnsafeMutableRawBufferPointer(start: fresh, count: grown))
         base?.deallocate()
         base = fresh
         capacity = grown

@@ -2,32 +2,32 @@
 
 import COpenSSL
 
-/// One BIO of our own type: what a session reads from and writes to instead of a socket.
+/// A BIO of Baton's own type, from which a session reads and to which it writes instead of a socket.
 ///
-/// OpenSSL's memory BIOs are unbounded and move bytes at every write; this one is bounded, reads straight out of the
-/// bytes that the owner has just received from the network, and writes straight into those that it sends next, so that
-/// most of them are never copied into a buffer. OpenSSL asks for the five bytes of a record's header and then for its
-/// body; read-ahead, which would ask for both at once, gains nothing where asking costs no system call, and larger read
-/// buffers of OpenSSL fall out of the cache.
+/// OpenSSL's memory BIOs are unbounded and move bytes at every write. This one is bounded. It reads straight from the
+/// received bytes and writes straight into the bytes to send, so most bytes are never copied into a buffer.
+///
+/// OpenSSL asks for the five bytes of a record's header and then for its body. Read-ahead would ask for both at once,
+/// which gains nothing without a system call. Larger read buffers of OpenSSL do not fit into the cache.
 final class MemoryBIO {
     /// Received and not yet decrypted.
     var input: CiphertextBuffer
     /// Encrypted and not yet sent.
     var output: CiphertextBuffer
-    /// Bytes that the owner lends while it is inside a call, and that come after `input`.
-    var lent = UnsafeRawBufferPointer(start: nil, count: 0)
-    /// Room that the owner lends while it is inside a call, for what would otherwise be copied through `output`.
-    var room = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-    /// The network has ended: when the bytes are used up, reading is an end of file and not a "come again".
+    /// Bytes that the owner lends during a call. They follow `input`.
+    var lentInput = UnsafeRawBufferPointer(start: nil, count: 0)
+    /// Space that the owner lends during a call, for bytes that need not be copied through `output`.
+    var lentOutput = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    /// Whether the network has ended. After the last byte, reading then reports the end of file and not a retry.
     var hasEnded = false
 
-    /// Nothing more is read: the session has failed in the middle of a call.
+    /// Whether the session has failed during a call, so that nothing more is read.
     var isStopped = false
 
-    /// What TLS wants to send is dropped: a stranger gets no byte.
+    /// Whether output of TLS is dropped, because a stranger gets no byte.
     var isMuted = false
 
-    /// The BIO; a session takes its reference over with `SSL_set_bio`.
+    /// The BIO. A session takes its reference with `SSL_set_bio`.
     let pointer: OpaquePointer
 
     init(limits: TLSLimits) throws(TLSError) {
@@ -37,29 +37,29 @@ final class MemoryBIO {
         input = CiphertextBuffer(limit: limits.bufferedInput)
         output = CiphertextBuffer(limit: limits.bufferedOutput + TLSLimits.outputReserve)
         pointer = bio
-        // Unretained: the session owns both this object and the SSL that owns the BIO, and frees the SSL first.
+        // Unretained: the session owns this object and the SSL, which owns the BIO, and frees the SSL first.
         BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
         BIO_set_init(bio, 1)
     }
 
-    /// How many bytes wait to be decrypted.
-    var received: Int { input.count + lent.count }
+    /// The number of bytes that wait to be decrypted.
+    var received: Int { input.count + lentInput.count }
 
     private func read(into target: UnsafeMutableRawBufferPointer) -> Int {
-        let taken = input.take(into: target)
-        let more = min(target.count - taken, lent.count)
+        let taken = input.read(into: target)
+        let more = min(target.count - taken, lentInput.count)
         guard more > 0 else { return taken }
         UnsafeMutableRawBufferPointer(rebasing: target[taken...]).copyMemory(
-            from: UnsafeRawBufferPointer(rebasing: lent.prefix(more)))
-        lent = UnsafeRawBufferPointer(rebasing: lent.dropFirst(more))
+            from: UnsafeRawBufferPointer(rebasing: lentInput.prefix(more)))
+        lentInput = UnsafeRawBufferPointer(rebasing: lentInput.dropFirst(more))
         return taken + more
     }
 
-    /// Takes bytes for the network: into the lent room, as long as nothing waits that came before.
+    /// Stores bytes for the network: in the lent space, unless earlier bytes wait.
     private func write(_ source: UnsafeRawBufferPointer) -> Bool {
-        guard output.count == 0, source.count <= room.count else { return output.append(source) }
-        room.copyMemory(from: source)
-        room = UnsafeMutableRawBufferPointer(rebasing: room.dropFirst(source.count))
+        guard output.count == 0, source.count <= lentOutput.count else { return output.append(source) }
+        lentOutput.copyMemory(from: source)
+        lentOutput = UnsafeMutableRawBufferPointer(rebasing: lentOutput.dropFirst(source.count))
         return true
     }
 
@@ -89,8 +89,8 @@ final class MemoryBIO {
             shim_BIO_clear_retry_flags(bio)
             guard let owner = owner(of: bio), let source, count > 0 else { return 0 }
             guard !owner.isMuted else { return count }
-            // Never full: the session writes no more than fits, and keeps a reserve for what TLS sends of itself.
-            // Were it ever, this is a failure of the session, not a partial write that would have to be repeated.
+            // The buffer is never full: the session writes only what fits, and there is a reserve for bytes of TLS
+            // itself. If it ever were, the session would fail; a partial write is not repeated.
             return owner.write(UnsafeRawBufferPointer(start: source, count: Int(count))) ? count : -1
         }
         BIO_meth_set_ctrl(method) { bio, command, _, _ in

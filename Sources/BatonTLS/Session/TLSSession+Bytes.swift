@@ -2,18 +2,18 @@
 
 import COpenSSL
 
-/// The bytes of a session: ciphertext on the side of the network, plaintext on the side of the owner.
+/// The bytes of a session: ciphertext for the network, plaintext for the owner.
 extension TLSSession {
     // MARK: - From the network
 
-    /// How many bytes ``receive(_:)`` takes now, before it is at ``TLSLimits/bufferedInput``.
-    package var receivableBytes: Int { bio.input.room }
+    /// The number of bytes that ``receive(_:)`` takes now, up to ``TLSLimits/bufferedInput``.
+    package var receivableBytes: Int { bio.input.freeSpace }
 
     /// Takes ciphertext from the network: all of it, or none.
     ///
-    /// Copies it. ``receive(_:through:deliver:)`` decrypts straight from the caller's bytes instead.
+    /// This copies. ``receive(_:into:deliver:)`` decrypts straight from the caller's bytes instead.
     ///
-    /// - Throws: `bufferFull` when it does not fit: read first. The error that ended the session.
+    /// - Throws: `bufferFull` if it does not fit: read first. The error that ended the session.
     package func receive(_ ciphertext: UnsafeRawBufferPointer) throws(TLSError) {
         if let failure { throw failure }
         guard bio.input.append(ciphertext) else {
@@ -21,34 +21,33 @@ extension TLSSession {
         }
     }
 
-    /// Takes ciphertext and delivers what it says, in one go: the fast way for bulk data, without a copy into the
-    /// session's buffer. What is left (an incomplete record, or all after a stop) is kept, as ``receive(_:)`` would.
+    /// Takes ciphertext and delivers its plaintext: the fast way for bulk data, without a copy into the session's
+    /// buffer. The rest (an incomplete record, or everything after a stop) is kept, as by ``receive(_:)``.
     ///
     /// - Parameters:
-    ///   - ciphertext: Bytes from the network; may be empty, to go on after a stop.
-    ///   - room: Where the next plaintext is to be put, not empty: where it is wanted in the end, so that nobody copies
-    ///     it. Asked for each piece.
-    ///   - deliver: Gets what was put there, all that fits or all there is, valid only during the call, and says
-    ///     whether to go on. It must not call this session's `receive` or `read`; `write` is allowed.
-    /// - Returns: `.incomplete` when all was delivered, `.closed` after the peer's close_notify, `.bytes(0)` after a
-    ///   stop.
-    /// - Throws: As ``receive(_:)`` and ``read(into:)``; pieces delivered before were good.
+    ///   - ciphertext: bytes from the network; may be empty, to continue after a stop.
+    ///   - destination: the final place of the next plaintext, not empty. Asked for each piece.
+    ///   - deliver: gets a piece of plaintext, as much as fits or is there, valid only during the call. It returns
+    ///     whether to continue. It must not call this session's `receive` or `read`; `write` is allowed.
+    /// - Returns: `.incomplete` after everything was delivered, `.closed` after the peer's close_notify, `.bytes(0)`
+    ///   after a stop.
+    /// - Throws: as ``receive(_:)`` and ``read(into:)``; pieces that were delivered before are valid.
     package func receive(
-        _ ciphertext: UnsafeRawBufferPointer, into room: () -> UnsafeMutableRawBufferPointer,
+        _ ciphertext: UnsafeRawBufferPointer, into destination: () -> UnsafeMutableRawBufferPointer,
         deliver: (UnsafeRawBufferPointer) -> Bool
     ) throws(TLSError) -> ReadResult {
         if let failure { throw failure }
-        guard ciphertext.count <= bio.input.room else {
+        guard ciphertext.count <= bio.input.freeSpace else {
             throw TLSError(.bufferFull, "More ciphertext waits to be read than the limit allows.")
         }
-        bio.lent = ciphertext
+        bio.lentInput = ciphertext
         defer {
-            // It was checked above that it fits.
-            _ = bio.input.append(bio.lent)
-            bio.lent = UnsafeRawBufferPointer(start: nil, count: 0)
+            // It fits, as was checked above.
+            _ = bio.input.append(bio.lentInput)
+            bio.lentInput = UnsafeRawBufferPointer(start: nil, count: 0)
         }
         while true {
-            let target = room()
+            let target = destination()
             var filled = 0
             var end: Result<ReadResult, TLSError>?
             while end == nil, filled < target.count {
@@ -64,21 +63,21 @@ extension TLSSession {
         }
     }
 
-    /// Says that the network has ended: no more bytes will come.
+    /// Ends the input: no more bytes will come from the network.
     ///
-    /// What was received can still be read; then reading gives `.closed` when the peer had said close_notify, and
-    /// throws `truncated` when it had not.
+    /// Received bytes can still be read. Then reading returns `.closed` if the peer has sent close_notify, and throws
+    /// `truncated` otherwise.
     package func receiveEnd() {
         bio.hasEnded = true
     }
 
     // MARK: - To the owner
 
-    /// Decrypts at most one record into the front of the buffer. Continues the handshake first where it is incomplete.
+    /// Decrypts at most one record into the front of the buffer. Continues the handshake first if it is incomplete.
     ///
     /// - Returns: `.bytes` with at least 1, unless the buffer is empty.
-    /// - Throws: `protocolViolation`, `truncated`, and the peer's alerts: see the type's description for those that
-    ///   tell a client that it was refused.
+    /// - Throws: `protocolViolation`, `truncated`, and alerts of the peer. The type's description lists the alerts by
+    ///   which a client learns that it was refused.
     package func read(into target: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
         guard try handshake() == .complete else { return .incomplete }
         guard let base = target.baseAddress, !target.isEmpty else { return .bytes(0) }
@@ -86,28 +85,28 @@ extension TLSSession {
         ErrorQueue.clear()
         let result = SSL_read_ex(pointer, base, target.count, &count)
         if result == 1 {
-            noteData(count)
+            countData(count)
             return .bytes(count)
         }
         if SSL_get_error(pointer, result) == SSL_ERROR_ZERO_RETURN { return .closed }
-        try settle(result)
+        try throwUnlessInputNeeded(result)
         return .incomplete
     }
 
-    /// Data has come, which gives back messages of the handshake that may come (``TLSLimits/lateMessages``).
-    private func noteData(_ count: Int) {
-        dataOfLateMessage += count
-        let records = dataOfLateMessage / TLSLimits.recordPayload
+    /// Counts data, which allows further handshake messages (``TLSLimits/postHandshakeMessages``).
+    private func countData(_ count: Int) {
+        dataSinceAllowance += count
+        let records = dataSinceAllowance / TLSLimits.recordPayload
         guard records > 0 else { return }
-        dataOfLateMessage %= TLSLimits.recordPayload
-        let limit = context.limits.lateMessages
-        lateMessages += min(records, limit - lateMessages)
+        dataSinceAllowance %= TLSLimits.recordPayload
+        let limit = context.limits.postHandshakeMessages
+        postHandshakeMessages += min(records, limit - postHandshakeMessages)
     }
 
     // MARK: - From the owner
 
-    /// How many bytes of plaintext ``write(_:)`` takes now, before the ciphertext is at ``TLSLimits/bufferedOutput``.
-    /// In whole records, so that small rests do not become small records.
+    /// The number of bytes of plaintext that ``write(_:)`` takes now, up to ``TLSLimits/bufferedOutput``. It counts
+    /// whole records, so that small rests do not become small records.
     package var writableBytes: Int {
         guard isComplete, !isShutDown, failure == nil else { return 0 }
         let records = (context.limits.bufferedOutput - bio.output.count) / TLSLimits.maximumRecord
@@ -116,14 +115,14 @@ extension TLSSession {
 
     /// Encrypts all of the plaintext, in records of 16 KiB, or nothing.
     ///
-    /// Give it large pieces: each call ends a record. Replaces the sending key each 64 GiB.
+    /// Use large pieces, because each call ends a record. It replaces the sending key every 64 GiB.
     ///
-    /// - Throws: `notReady` before the handshake is complete and after ``shutdown()``; `bufferFull` when the plaintext
-    ///   is larger than ``writableBytes``: send first. Neither ends the session. The error that did.
+    /// - Throws: `notReady` before the handshake is complete and after ``shutdown()``; `bufferFull` if the plaintext is
+    ///   larger than ``writableBytes``: send first. Neither ends the session. The error that ended the session.
     package func write(_ plaintext: UnsafeRawBufferPointer) throws(TLSError) {
         if let failure { throw failure }
         guard isComplete, !isShutDown else {
-            throw TLSError(.notReady, "Nothing can be written before the handshake or after the farewell.")
+            throw TLSError(.notReady, "Nothing can be written before the handshake or after close_notify.")
         }
         guard plaintext.count <= writableBytes else {
             throw TLSError(.bufferFull, "More ciphertext waits to be sent than the limit allows.")
@@ -139,9 +138,9 @@ extension TLSSession {
             ErrorQueue.clear()
             let result = SSL_write_ex(pointer, piece.baseAddress, piece.count, &written)
             guard result == 1, written == piece.count else {
-                // "Wants to read" in a write: the peer left a message of the handshake unfinished in the middle of its
-                // data. Legal by the letter and done by nobody; waiting would make writing depend on its good will.
-                try settle(result)
+                // A write that wants to read: the peer has left a handshake message unfinished between its data. TLS
+                // allows that and no implementation does it. If this side waited, its writing would depend on the peer.
+                try throwUnlessInputNeeded(result)
                 throw fail(TLSError(.protocolViolation, "The peer left a handshake message unfinished."))
             }
             let used = UInt64((written - 1) / TLSLimits.recordPayload + 1) * payload
@@ -150,27 +149,27 @@ extension TLSSession {
         }
     }
 
-    /// Encrypts all of the plaintext, as ``write(_:)``, into the bytes that go to the network next: the fast way for
-    /// bulk data, without a copy through the session's buffer. What does not fit is kept, as ``write(_:)`` would.
+    /// Encrypts all of the plaintext, as ``write(_:)``, straight into the next bytes for the network: the fast way for
+    /// bulk data, without a copy through the session's buffer. The rest is kept, as by ``write(_:)``.
     ///
     /// - Parameters:
-    ///   - wire: Where ciphertext is put, after what waits already.
-    ///   - count: How many bytes were put there is added, also when it throws.
-    /// - Throws: As ``write(_:)``.
+    ///   - wire: the place for ciphertext, after bytes that wait already.
+    ///   - count: raised by the number of bytes stored there, also if it throws.
+    /// - Throws: as ``write(_:)``.
     package func write(
         _ plaintext: UnsafeRawBufferPointer, into wire: UnsafeMutableRawBufferPointer, count: inout Int
     ) throws(TLSError) {
         let waiting = nextOutput(into: wire)
-        bio.room = UnsafeMutableRawBufferPointer(rebasing: wire[waiting...])
+        bio.lentOutput = UnsafeMutableRawBufferPointer(rebasing: wire[waiting...])
         defer {
-            count += wire.count - bio.room.count + nextOutput(into: bio.room)
-            bio.room = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+            count += wire.count - bio.lentOutput.count + nextOutput(into: bio.lentOutput)
+            bio.lentOutput = UnsafeMutableRawBufferPointer(start: nil, count: 0)
         }
         try write(plaintext)
     }
 
-    /// Has the next record preceded by a KeyUpdate (RFC 8446, section 4.6.3). The peer is not asked for one: each end
-    /// counts what it sends.
+    /// Sends a KeyUpdate before the next record (RFC 8446, section 4.6.3). It requests none from the peer: each end
+    /// counts its own bytes.
     private func updateKey() throws(TLSError) {
         ErrorQueue.clear()
         guard SSL_key_update(pointer, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 else {
@@ -180,8 +179,8 @@ extension TLSSession {
         bytesUntilKeyUpdate = context.limits.keyUpdateInterval
     }
 
-    /// Says farewell (close_notify): nothing can be written after it, reading goes on. Does nothing before the
-    /// handshake is complete, where TLS knows no farewell, after an error, and a second time.
+    /// Sends close_notify: nothing can be written after it, and reading continues. Does nothing before the handshake is
+    /// complete, when TLS has no close_notify, after an error, and a second time.
     package func shutdown() {
         guard isComplete, !isShutDown, failure == nil else { return }
         isShutDown = true
@@ -195,19 +194,19 @@ extension TLSSession {
     /// Whether there is ciphertext to send.
     package var hasOutput: Bool { bio.output.count > 0 }
 
-    /// How many bytes of ciphertext wait to be sent.
+    /// The number of bytes of ciphertext that wait to be sent.
     package var pendingOutput: Int { bio.output.count }
 
-    /// Moves ciphertext for the network into the buffer; returns how many bytes, 0 when there are none.
+    /// Moves ciphertext for the network into the buffer. Returns the number of bytes, 0 if there are none.
     package func nextOutput(into target: UnsafeMutableRawBufferPointer) -> Int {
-        bio.output.take(into: target)
+        bio.output.read(into: target)
     }
 
-    /// Shows the ciphertext that waits to the body, which says how much of it the network took: no copy.
+    /// Passes waiting ciphertext to `send` without a copy.
     ///
-    /// - Parameter send: Gets the oldest bytes, valid only during the call: not always all (the buffer is a ring),
-    ///   never none. It must not call this session.
-    /// - Returns: What the body took; 0 without calling it when nothing waits.
+    /// - Parameter send: gets the oldest bytes, valid only during the call, and returns how many the network took. It
+    ///   may get only a part (the buffer is a ring), and never none. It must not call this session.
+    /// - Returns: the result of `send`; 0 if nothing waits, without calling it.
     package func sendOutput<Failure: Error>(
         _ send: (UnsafeRawBufferPointer) throws(Failure) -> Int
     ) throws(Failure) -> Int {

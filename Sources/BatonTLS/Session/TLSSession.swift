@@ -3,38 +3,37 @@
 import CLinux
 import COpenSSL
 
-/// One SSL: one end of a TLS connection, memory to memory. It knows no socket, no clock and no thread.
+/// One end of a TLS connection, memory to memory: one SSL, without socket, clock or thread.
 ///
 /// Ciphertext from the network goes in through ``receive(_:)``, and out through ``nextOutput(into:)`` or
-/// ``sendOutput(_:)``; plaintext through ``write(_:)`` and ``read(into:)``. After every call look at ``hasOutput``:
-/// also reading can make bytes to send. The owner drives ``handshake()`` until it is complete, a client at once (it
-/// speaks first).
+/// ``sendOutput(_:)``. Plaintext goes through ``write(_:)`` and ``read(into:)``. Check ``hasOutput`` after every call,
+/// because reading can cause output too. The owner calls ``handshake()`` until it is complete. A client calls it at
+/// once, because it sends first.
 ///
-/// **A TLS 1.3 client completes before the server has judged its certificate.** The client's last flight carries its
-/// certificate, and the server's verdict arrives later, if it is a refusal, as an alert that a later ``read(into:)``
-/// throws (`wrongAccount`, `refused`, `certificateRefused`, `noCertificate`, each with ``TLSError/alert`` set). So a
-/// client must not count itself accepted before it has read a first byte of the server. A server's completion is final.
+/// **A TLS 1.3 client completes before the server has verified its certificate.** The client's last flight carries its
+/// certificate. If the server refuses it, an alert arrives later, which a later ``read(into:)`` throws (`wrongAccount`,
+/// `refused`, `certificateRefused`, `noCertificate`, each with ``TLSError/alert``). So a client must not count itself
+/// accepted before it has read the server's first byte. A server's completion is final.
 ///
-/// After an error the session is over, but ``hasOutput`` may still be true: the alert for the peer. Send it, then
-/// close.
+/// After an error the session is over, but ``hasOutput`` may still be true for the alert. Send it, then close.
 ///
-/// Isolation: not `Sendable`; confined to whoever made it. Cost: about 50 KiB while idle, bounded by ``TLSLimits``.
+/// Isolation: not `Sendable`; confined to its owner. Cost: about 50 KiB while idle, bounded by ``TLSLimits``.
 package final class TLSSession {
-    /// How far the handshake is.
+    /// The progress of the handshake.
     package enum HandshakeProgress: Sendable, Hashable {
-        /// Both sides can send; see above for what that means for a client.
+        /// Both sides can send. The type's description says what that means for a client.
         case complete
-        /// Bytes of the peer are missing: send what there is, receive, call again.
+        /// Bytes of the peer are missing: send the output, receive, call again.
         case incomplete
     }
 
-    /// What reading brought.
+    /// The result of reading.
     package enum ReadResult: Sendable, Hashable {
-        /// So many bytes of plaintext were written to the front of the buffer.
+        /// The number of bytes of plaintext at the front of the buffer.
         case bytes(Int)
         /// No whole record is there; receive more.
         case incomplete
-        /// The peer said close_notify: it will send nothing more. Writing is still allowed.
+        /// The peer has sent close_notify and sends nothing more. Writing is still allowed.
         case closed
     }
 
@@ -45,40 +44,39 @@ package final class TLSSession {
     let isServer: Bool
     /// The device id that a client dialled; nil on a server.
     let expectedPeer: String?
-    /// What the callbacks decided in the middle of an SSL call; taken by the call that OpenSSL then fails.
-    var verdict: TLSError?
+    /// The error that a callback found during an SSL call, for the call that OpenSSL then fails.
+    var callbackError: TLSError?
     /// The id from the verified leaf, set by the callback that verified it.
     var verifiedPeer: String?
-    /// The error that ended this session; thrown again by every further call.
+    /// The error that ended this session. Every further call throws it.
     var failure: TLSError?
     var isComplete = false
     var isShutDown = false
-    /// Records counted as full ones until the sending key is replaced.
+    /// The bytes until the sending key is replaced, each record counted as a full one.
     var bytesUntilKeyUpdate: UInt64
-    /// How often the sending key was replaced.
+    /// The number of times that the sending key was replaced.
     var keyUpdates = 0
-    /// How many messages of the handshake may come before more data does (``TLSLimits/lateMessages``).
-    var lateMessages: Int
-    /// Bytes of data that came since one was given back.
-    var dataOfLateMessage = 0
+    /// The handshake messages that may come before more data does (``TLSLimits/postHandshakeMessages``).
+    var postHandshakeMessages: Int
+    /// Bytes of data since a handshake message was allowed.
+    var dataSinceAllowance = 0
 
-    /// The name that the client sent in the server name extension (RFC 6066), as it came: a server session has it from
-    /// the ClientHello on, before anything of it is verified. Nil when there was none, or it was not one ASCII host
-    /// name.
+    /// The name in the client's server name extension (RFC 6066), unverified. A server session has it from the
+    /// ClientHello on. Nil if there was none, or it was not one ASCII host name.
     package internal(set) var receivedServerName: String?
 
-    /// What the context's gate admitted the client by; nil on a client, without a gate, and before.
+    /// The gate's result for the client; nil on a client, without a gate, and before.
     package internal(set) var admission: UInt32?
 
     /// Makes the dialling end. Its first flight is there after the first ``handshake()``.
     ///
     /// - Parameters:
-    ///   - client: The settings.
-    ///   - serverName: What goes into the server name extension, in the clear: the gate's token. 1 to 255 ASCII bytes.
-    ///   - expectedPeer: The device id that must answer, whatever the server name says.
-    /// - Throws: `invalidName` when one of the names cannot stand in TLS; `library`.
+    ///   - client: the settings.
+    ///   - serverName: the content of the server name extension, in the clear: the gate's token. 1 to 255 ASCII bytes.
+    ///   - expectedPeer: the device id that must answer, whatever the server name is.
+    /// - Throws: `invalidName` if a name is not valid in TLS; `library`.
     package convenience init(client: TLSContext, serverName: String, expectedPeer: String) throws(TLSError) {
-        guard DeviceName.isDeviceID(expectedPeer) else {
+        guard CertificateName.isDeviceID(expectedPeer) else {
             throw TLSError(.invalidName, "\"\(expectedPeer)\" is not a device id.")
         }
         guard (1...255).contains(serverName.utf8.count), serverName.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
@@ -91,7 +89,7 @@ package final class TLSSession {
         SSL_set_hostflags(
             pointer, UInt32(X509_CHECK_FLAG_NO_WILDCARDS) | UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
         if client.checks.contains(.expectedPeer) {
-            guard SSL_set1_host(pointer, DeviceName.host(of: expectedPeer)) == 1 else {
+            guard SSL_set1_host(pointer, CertificateName.host(of: expectedPeer)) == 1 else {
                 throw ErrorQueue.libraryFailure("setting the expected device")
             }
         }
@@ -100,8 +98,8 @@ package final class TLSSession {
 
     /// Makes the accepting end.
     ///
-    /// - Parameter gate: judges this client in place of the context's gate, such as one that knows where he is; nil,
-    ///   the default, leaves it to that one.
+    /// - Parameter gate: replaces the context's gate for this client, for example one that knows the client's address.
+    ///   Nil, the default, uses the context's.
     /// - Throws: `library`.
     package convenience init(server: TLSContext, gate: TLSContext.Gate? = nil) throws(TLSError) {
         try self.init(context: server, gate: gate ?? server.gate, isServer: true, expectedPeer: nil)
@@ -125,7 +123,7 @@ package final class TLSSession {
         self.bio = bio
         pointer = ssl
         bytesUntilKeyUpdate = context.limits.keyUpdateInterval
-        lateMessages = context.limits.lateMessages
+        postHandshakeMessages = context.limits.postHandshakeMessages
         SSL_set_bio(ssl, bio.pointer, bio.pointer)  // takes the one reference for both directions
         // Unretained: the callbacks run only inside calls of this object, and deinit frees the SSL.
         SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())
@@ -140,8 +138,8 @@ package final class TLSSession {
     /// Derives keys that only the two ends of this session know (RFC 8446, section 7.5; SSL_export_keying_material(3)).
     ///
     /// - Parameters:
-    ///   - label: what they are for; each purpose has its own.
-    ///   - target: gets as many bytes as it has room for.
+    ///   - label: the purpose; each has a label of its own.
+    ///   - target: is filled completely.
     /// - Throws: `notReady` before the handshake is complete; `library`.
     package func exportKeyingMaterial(
         _ label: String, into target: UnsafeMutableRawBufferPointer
@@ -152,24 +150,24 @@ package final class TLSSession {
         let result = SSL_export_keying_material(
             pointer, target.baseAddress?.assumingMemoryBound(to: UInt8.self), target.count,
             label, label.utf8.count, nil, 0, 0)
-        // What they are derived from it leaves there.
+        // OpenSSL leaves the secrets of the derivation on the stack.
         baton_wipe_stack()
         guard result == 1 else { throw ErrorQueue.libraryFailure("exporting keys") }
     }
 
     // MARK: - Handshake
 
-    /// Takes the handshake as far as the received bytes allow. Calling it again when it is complete does nothing.
+    /// Continues the handshake as far as the received bytes allow. Does nothing when it is complete.
     ///
-    /// - Throws: What ``TLSError/Code-swift.struct`` tells of peers and protocol. The peer's refusal of a *client*
-    ///   comes later, see the type's description.
+    /// - Throws: an error of ``TLSError/Code-swift.struct`` about the peer or the protocol. A *client* learns later
+    ///   that the peer refuses it: see the type's description.
     package func handshake() throws(TLSError) -> HandshakeProgress {
         if let failure { throw failure }
         if isComplete { return .complete }
         ErrorQueue.clear()
         let result = SSL_do_handshake(pointer)
         guard result == 1 else {
-            try settle(result)
+            try throwUnlessInputNeeded(result)
             return .incomplete
         }
         try confirm()
@@ -177,8 +175,7 @@ package final class TLSSession {
         return .complete
     }
 
-    /// The last look before a session counts as complete: each of these was enforced on the way, and none may be taken
-    /// on trust.
+    /// Checks a complete handshake again. Each rule was enforced on the way, and none is taken on trust.
     private func confirm() throws(TLSError) {
         guard SSL_version(pointer) == TLS1_3_VERSION else {
             throw fail(TLSError(.protocolVersion, "The peer does not speak TLS 1.3."))
@@ -194,24 +191,24 @@ package final class TLSSession {
 
     // MARK: - Failure
 
-    /// Ends the session and gives the error back.
+    /// Ends the session and returns the error.
     func fail(_ error: TLSError) -> TLSError {
         failure = error
         return error
     }
 
-    /// Sorts out an SSL call that did not succeed: returns when it only wants more bytes, throws when it failed.
-    func settle(_ result: Int32) throws(TLSError) {
+    /// Handles an SSL call that did not succeed: returns if it only needs more bytes, and throws if it failed.
+    func throwUnlessInputNeeded(_ result: Int32) throws(TLSError) {
         switch SSL_get_error(pointer, result) {
         case SSL_ERROR_WANT_READ:
             return
         case SSL_ERROR_ZERO_RETURN:
-            // close_notify in the handshake, or where only data may come.
+            // The peer sent close_notify during the handshake, or when only data may come.
             throw fail(TLSError(.truncated, "The peer closed the connection during the handshake."))
         default:
             let cause = ErrorQueue.sessionFailure()
-            defer { verdict = nil }
-            throw fail(verdict ?? cause)
+            defer { callbackError = nil }
+            throw fail(callbackError ?? cause)
         }
     }
 }

@@ -6,16 +6,16 @@ import Glibc
 
 @testable import BatonTLS
 
-/// The `openssl` command at the other end of a socket, in a temporary folder that goes away with it.
+/// The `openssl` command at the other end of a socket, with a temporary folder.
 ///
-/// A client of the command connects to a Unix-domain socket of ours; its server listens on loopback, at a port that it
-/// picks and prints (OpenSSL 3.0's server cannot name the peer of a Unix-domain socket and hangs up on it).
+/// A client of the command connects to a Unix-domain socket. A server of it listens on the loopback, at a port that it
+/// picks and prints. (OpenSSL 3.0's server cannot name the peer of a Unix-domain socket, and closes it.)
 final class OpenSSLCommand {
     struct Failed: Error {
         let what: String
     }
 
-    /// How long anything here may take before a test fails.
+    /// The longest wait before a test fails.
     static let patience: Duration = .seconds(60)
 
     private let folder: URL
@@ -25,12 +25,12 @@ final class OpenSSLCommand {
     /// The connected socket; the test's end of the wire.
     private(set) var socket: Int32 = -1
 
-    /// The path of the command, or nil where there is none.
+    /// The path of the command, nil if it is not installed.
     static let path: String? = ["/usr/bin/openssl", "/usr/local/bin/openssl", "/bin/openssl"].first {
         FileManager.default.isExecutableFile(atPath: $0)
     }
 
-    /// Runs `openssl s_client` or `s_server` as a device (nil: without certificate), which trusts `authority`.
+    /// Runs `openssl s_client` or `s_server` as a device that trusts `authority`; a nil device has no certificate.
     init(_ command: String, as device: TestDevice?, trusting authority: TestAuthority, _ options: [String]) throws {
         guard let path = Self.path else { throw Failed(what: "no openssl command") }
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-tls-\(UUID().uuidString)")
@@ -56,14 +56,14 @@ final class OpenSSLCommand {
     }
 
     deinit {
-        // It ends before its folder goes.
+        // The command ends before its folder is removed.
         process = nil
         if socket >= 0 { close(socket) }
         if listener >= 0 { close(listener) }
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// What the command has printed.
+    /// The output of the command.
     var output: String {
         (try? String(decoding: Data(contentsOf: standardOutput), as: UTF8.self)) ?? ""
     }
@@ -78,7 +78,7 @@ final class OpenSSLCommand {
 
     /// Carries bytes between the session and the command until the condition holds.
     ///
-    /// - Returns: What the session has read.
+    /// - Returns: the bytes that the session has read.
     @discardableResult
     func drive(_ session: TLSSession, until isDone: ([UInt8], TLSSession.ReadResult) -> Bool) throws -> [UInt8] {
         let deadline = ContinuousClock.now + Self.patience
@@ -122,7 +122,7 @@ final class OpenSSLCommand {
         return ending
     }
 
-    /// Hangs up without a farewell.
+    /// Closes the socket without close_notify.
     func hangUp() {
         Glibc.shutdown(socket, Int32(SHUT_RDWR))
     }
@@ -168,7 +168,7 @@ final class OpenSSLCommand {
         return socket >= 0
     }
 
-    /// Connects to the port that the command says it accepts at.
+    /// Connects to the port that the command has printed.
     private func connected() -> Bool {
         let said = output
         guard let mark = said.range(of: "ACCEPT 127.0.0.1:"), let end = said[mark.upperBound...].firstIndex(of: "\n"),

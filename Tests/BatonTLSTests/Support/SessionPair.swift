@@ -5,9 +5,9 @@ import COpenSSL
 
 @testable import BatonTLS
 
-/// One end of a TLS connection in memory: a Baton session, or OpenSSL set up otherwise.
+/// One end of a TLS connection in memory: a Baton session, or OpenSSL with other settings.
 protocol Endpoint: AnyObject {
-    /// Goes as far as the bytes allow; true when the handshake is complete.
+    /// Continues as far as the bytes allow. Returns whether the handshake is complete.
     func advance() throws -> Bool
     func takeOutput(_ most: Int) -> [UInt8]
     func give(_ bytes: [UInt8]) throws
@@ -32,7 +32,7 @@ extension TLSSession: Endpoint {
         try bytes.withUnsafeBytes { try write($0) }
     }
 
-    /// Leaves out every other key exchange, as an older library does.
+    /// Offers these key exchanges only, as an older library does.
     func offerOnly(_ groups: String) {
         // SSL_set1_groups_list is a macro over this.
         let result = groups.withCString {
@@ -41,7 +41,7 @@ extension TLSSession: Endpoint {
         precondition(result == 1, "the library has \(groups)")
     }
 
-    /// All plaintext that is there, and how it ended: incomplete or closed.
+    /// All available plaintext, and whether the stream is incomplete or closed.
     func readAll(piece: Int = 20000) throws(TLSError) -> (bytes: [UInt8], end: ReadResult) {
         var all: [UInt8] = []
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: piece, alignment: 16)
@@ -54,7 +54,7 @@ extension TLSSession: Endpoint {
     }
 }
 
-/// Moves bytes between two ends until both are still; returns what each threw, if it did.
+/// Moves bytes between two ends until neither has more. Returns the error of each.
 @discardableResult
 func converse(
     _ one: some Endpoint, _ other: some Endpoint, piece: Int = 1 << 16
@@ -99,7 +99,7 @@ struct SessionPair {
         self.server = try TLSSession(server: server)
     }
 
-    /// A pair that has finished its handshake.
+    /// Completes the handshake.
     func connected() throws -> SessionPair {
         let errors = converse(client, server)
         if let error = errors.one ?? errors.other { throw error }
@@ -107,7 +107,7 @@ struct SessionPair {
     }
 }
 
-/// A TLS end that is not Baton's: OpenSSL itself, with memory BIOs and settings of the test.
+/// A TLS end without Baton's code: OpenSSL with memory BIOs and settings of the test.
 final class ForeignPeer: Endpoint {
     struct Settings {
         var isServer = false
@@ -141,7 +141,7 @@ final class ForeignPeer: Endpoint {
         }
         if settings.isServer {
             if !settings.protocols.isEmpty {
-                // Picks whatever the client offers: a server with a wrong idea of what it speaks is another test.
+                // Selects whatever the client offers. Another test covers servers that select a wrong protocol.
                 SSL_CTX_set_alpn_select_cb(
                     context,
                     { _, out, length, offered, _, _ in
@@ -167,12 +167,12 @@ final class ForeignPeer: Endpoint {
         SSL_CTX_free(context)
     }
 
-    /// The alert that this end received, told by OpenSSL's queue: 0 for none.
+    /// The alert that this end has received, from OpenSSL's queue; 0 for none.
     private(set) var receivedAlert: UInt8 = 0
 
     func advance() throws -> Bool {
         ERR_clear_error()
-        // Reading also carries on the handshake, and sees what comes after it.
+        // Reading also continues the handshake, and sees messages after it.
         var byte: UInt8 = 0
         let result = SSL_is_init_finished(ssl) == 1 ? SSL_read(ssl, &byte, 1) : SSL_do_handshake(ssl)
         if result <= 0, SSL_get_error(ssl, result) == SSL_ERROR_SSL {
@@ -195,8 +195,8 @@ final class ForeignPeer: Endpoint {
 }
 
 extension Error {
-    /// The code, when this is a TLS error.
+    /// The code of a TLS error.
     var tlsCode: TLSError.Code? { (self as? TLSError)?.code }
-    /// The alert the peer sent, when this is a TLS error.
+    /// The peer's alert of a TLS error.
     var tlsAlert: TLSAlert? { (self as? TLSError)?.alert }
 }

@@ -10,12 +10,12 @@ enum KeyKind: Sendable {
     case ed25519, p256, p384, rsa
 }
 
-/// Something that OpenSSL would not make for a test.
+/// A failure of OpenSSL to make an object for a test.
 struct MintingFailed: Error {
     let what: String
 }
 
-/// A private key of a test, owned.
+/// A private key of a test.
 final class TestKey: @unchecked Sendable {  // reason: never changed after init; OpenSSL counts references atomically
     let pointer: OpaquePointer
 
@@ -54,7 +54,7 @@ final class TestKey: @unchecked Sendable {  // reason: never changed after init;
     }
 
     var deviceID: String {
-        DeviceName.deviceID(ofSubjectPublicKeyInfo: publicKeyInfo)
+        CertificateName.deviceID(ofSubjectPublicKeyInfo: publicKeyInfo)
     }
 
     var der: [UInt8] {
@@ -69,7 +69,7 @@ final class TestKey: @unchecked Sendable {  // reason: never changed after init;
     }
 }
 
-/// A certificate of a test, owned.
+/// A certificate of a test.
 final class TestCertificate: @unchecked Sendable {  // reason: never changed once it is made
     let pointer: OpaquePointer
 
@@ -90,16 +90,18 @@ final class TestCertificate: @unchecked Sendable {  // reason: never changed onc
     }
 }
 
-/// What a test's leaf says, apart from its key.
+/// The content of a test's leaf, apart from its key.
 struct LeafProfile: Sendable {
-    /// Subject alternative names in OpenSSL's form; nil is the one that the profile demands.
+    /// Subject alternative names in OpenSSL's form; nil is the valid one.
     var names: String?
     var notBefore = "20000101000000Z"
     var notAfter = "99991231235959Z"
     var usages: String? = "serverAuth,clientAuth"
+    var keyUsage: String? = "critical,digitalSignature"
+    var constraints = "critical,CA:FALSE"
 }
 
-/// An account of a test: a CA with the profile of the specification, and what it issues.
+/// An account of a test: a CA with the profile of the specification, and the certificates that it issues.
 final class TestAuthority: Sendable {
     let key: TestKey
     let certificate: TestCertificate
@@ -111,7 +113,7 @@ final class TestAuthority: Sendable {
         certificate = try Self.certify(key, name, by: key, name)
     }
 
-    /// A CA below another: what the profile has no place for.
+    /// Makes a CA below another, which the profile does not allow.
     init(below root: TestAuthority) throws {
         name = "Baton Middle"
         key = try TestKey(.ed25519)
@@ -127,11 +129,10 @@ final class TestAuthority: Sendable {
     }
 
     func issue(to device: TestKey, _ profile: LeafProfile = LeafProfile()) throws -> TestCertificate {
-        var extensions: [(Int32, String)] = [
-            (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
-        ]
+        var extensions: [(Int32, String)] = [(NID_basic_constraints, profile.constraints)]
+        if let usage = profile.keyUsage { extensions.append((NID_key_usage, usage)) }
         if let usages = profile.usages { extensions.append((NID_ext_key_usage, usages)) }
-        let names = profile.names ?? "DNS:" + DeviceName.host(of: device.deviceID)
+        let names = profile.names ?? "DNS:" + CertificateName.host(of: device.deviceID)
         if !names.isEmpty { extensions.append((NID_subject_alt_name, names)) }
         return try mint(
             subject: "device", key: device, issuer: name, signer: key, from: profile.notBefore,
@@ -201,7 +202,7 @@ private func mint(
     return certificate
 }
 
-/// What a writer puts into a memory BIO.
+/// The bytes that a function writes to a memory BIO.
 private func bytes(_ write: (OpaquePointer?) -> Int32) -> [UInt8] {
     guard let bio = BIO_new(BIO_s_mem()) else { return [] }
     defer { BIO_free(bio) }

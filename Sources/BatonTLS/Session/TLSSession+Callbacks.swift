@@ -2,36 +2,35 @@
 
 import COpenSSL
 
-/// What OpenSSL asks and tells in the middle of a call. Reached through the SSL's data, which each session sets to
-/// itself.
+/// Callbacks of OpenSSL during a call. Each SSL's data is its session.
 extension TLSSession {
     private static func session(of ssl: OpaquePointer?) -> TLSSession? {
         guard let ssl, let data = SSL_get_ex_data(ssl, 0) else { return nil }
         return Unmanaged<TLSSession>.fromOpaque(data).takeUnretainedValue()
     }
 
-    /// The server's first look at a ClientHello: asks the gate, keeps the server name and demands ALPN.
+    /// Checks a ClientHello first: asks the gate, keeps the server name and demands ALPN.
     ///
-    /// OpenSSL asks its ALPN callback only when the client sent the extension at all, so a client without one has to
-    /// be refused here. Raw extensions, nothing verified.
-    static func judgeClientHello(_ ssl: OpaquePointer?, _ alert: UnsafeMutablePointer<Int32>?) -> Int32 {
+    /// OpenSSL calls its ALPN callback only if the client sent the extension, so a client without one is refused here.
+    /// Nothing is verified yet.
+    static func checkClientHello(_ ssl: OpaquePointer?, _ alert: UnsafeMutablePointer<Int32>?) -> Int32 {
         guard let session = session(of: ssl) else { return SSL_CLIENT_HELLO_ERROR }
         let serverName = session.rawExtension(TLSEXT_TYPE_server_name).flatMap(hostName)
         guard session.admit(serverName) else {
-            session.verdict = TLSError(.notAdmitted, "The peer did not show that it belongs to the account.")
+            session.callbackError = TLSError(.notAdmitted, "The peer did not show that it belongs to the account.")
             return SSL_CLIENT_HELLO_ERROR
         }
         session.receivedServerName = serverName
         guard session.rawExtension(UInt32(TLSEXT_TYPE_application_layer_protocol_negotiation)) != nil else {
-            session.verdict = TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).")
+            session.callbackError = TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).")
             alert?.pointee = Int32(TLSAlert.noApplicationProtocol.rawValue)
             return SSL_CLIENT_HELLO_ERROR
         }
         return SSL_CLIENT_HELLO_SUCCESS
     }
 
-    /// Asks the gate, once: after a HelloRetryRequest the same client says the same name again (RFC 8446, section
-    /// 4.1.2), and a token is good for one connection.
+    /// Asks the gate, once. After a HelloRetryRequest the same client repeats its name (RFC 8446, section 4.1.2), and a
+    /// token is valid for one connection.
     private func admit(_ serverName: String?) -> Bool {
         guard let gate else { return true }
         if admission != nil { return serverName == receivedServerName }
@@ -40,17 +39,17 @@ extension TLSSession {
         return admission != nil
     }
 
-    /// A message of the handshake has come; behind the handshake those are counted.
-    static func noteHandshakeMessage(_ ssl: OpaquePointer?) {
+    /// Counts handshake messages that come after the handshake.
+    static func countHandshakeMessage(_ ssl: OpaquePointer?) {
         guard let session = session(of: ssl), session.isComplete else { return }
-        guard session.lateMessages > 0 else {
-            session.verdict = TLSError(
+        guard session.postHandshakeMessages > 0 else {
+            session.callbackError = TLSError(
                 .protocolViolation, "The peer sends more messages of the handshake than records of data.")
-            // OpenSSL reads on until data comes, whatever this callback finds; so there is nothing more to be read.
+            // OpenSSL would read on until data comes, whatever this callback returns, so the input is stopped.
             session.bio.isStopped = true
             return
         }
-        session.lateMessages -= 1
+        session.postHandshakeMessages -= 1
     }
 
     private func rawExtension(_ type: some BinaryInteger) -> UnsafeBufferPointer<UInt8>? {
@@ -60,7 +59,7 @@ extension TLSSession {
         return UnsafeBufferPointer(start: bytes, count: count)
     }
 
-    /// The one host name of a server name extension: u16 length of the list, u8 type 0, u16 length, name (RFC 6066,
+    /// The only host name of a server name extension: u16 length of the list, u8 type 0, u16 length, name (RFC 6066,
     /// section 3).
     private static func hostName(in bytes: UnsafeBufferPointer<UInt8>) -> String? {
         guard bytes.count > 5, Int(bytes[0]) << 8 | Int(bytes[1]) == bytes.count - 2, bytes[2] == 0,
@@ -69,33 +68,33 @@ extension TLSSession {
         return String(decoding: bytes.dropFirst(5), as: UTF8.self)
     }
 
-    /// Verifies the peer's chain and judges its leaf; in place of OpenSSL's own verification, which it calls.
-    static func judgeCertificate(_ store: OpaquePointer?) -> Int32 {
+    /// Verifies the peer's chain and leaf, in place of OpenSSL's own verification, which it calls.
+    static func verifyCertificate(_ store: OpaquePointer?) -> Int32 {
         guard let store,
             let ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
             let session = session(of: OpaquePointer(ssl))
         else { return 0 }
-        // A client knows by now what the server chose: it shows its certificate to nobody who does not speak Baton.
+        // The server has selected a protocol by now. A client sends its certificate only to a peer that speaks Baton's.
         guard session.isServer || session.negotiatedProtocol == applicationProtocol else {
-            session.verdict = TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).")
+            session.callbackError = TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).")
             X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION)
             return 0
         }
-        switch session.context.judge(store, expectedPeer: session.expectedPeer) {
+        switch session.context.verifyPeer(store, expectedPeer: session.expectedPeer) {
         case .success(let id):
             session.verifiedPeer = id
             return 1
         case .failure(let refusal):
-            session.verdict = refusal.error
+            session.callbackError = refusal.error
             X509_STORE_CTX_set_error(store, refusal.verification)
             return 0
         }
     }
 }
 
-/// What a session knows of the other end.
+/// Properties of the other end.
 extension TLSSession {
-    /// The peer's device id, from its verified certificate and from nowhere else. Nil until the handshake is complete.
+    /// The peer's device id, from its verified certificate only. Nil until the handshake is complete.
     package var peerDeviceID: String? {
         isComplete ? verifiedPeer : nil
     }
@@ -106,7 +105,7 @@ extension TLSSession {
         return Certificate(retaining: certificate).der
     }
 
-    /// The application protocol that was agreed on (RFC 7301); nil until it is.
+    /// The negotiated application protocol (RFC 7301); nil before.
     package var negotiatedProtocol: String? {
         var bytes: UnsafePointer<UInt8>?
         var count: UInt32 = 0
@@ -115,20 +114,20 @@ extension TLSSession {
         return String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
     }
 
-    /// The version that was agreed on, as OpenSSL names it: "TLSv1.3".
+    /// The negotiated version, by OpenSSL's name: "TLSv1.3".
     package var negotiatedVersion: String {
         String(cString: SSL_get_version(pointer))
     }
 
-    /// The cipher suite, by its name in RFC 8446; nil until it is agreed on.
+    /// The negotiated cipher suite, by its name in RFC 8446; nil before.
     package var negotiatedCipher: String? {
         SSL_get_current_cipher(pointer).flatMap { SSL_CIPHER_get_name($0) }.map { String(cString: $0) }
     }
 
-    /// The key exchange, by its name in the registry of IANA, whose case OpenSSL changes; nil until the handshake is
+    /// The negotiated key exchange, by its name in IANA's registry, but in OpenSSL's case; nil until the handshake is
     /// complete.
     package var negotiatedGroup: String? {
-        // OpenSSL 3.0 takes it from a session that there is not yet before.
+        // Before that, OpenSSL 3.0 reads it from a session that does not exist yet.
         guard isComplete else { return nil }
         // SSL_get_negotiated_group is a macro over this; 0 is none.
         let group = SSL_ctrl(pointer, SSL_CTRL_GET_NEGOTIATED_GROUP, 0, nil)

@@ -2,21 +2,21 @@
 
 import COpenSSL
 
-/// How a device is named in its certificate: by its key, and by nothing else.
-enum DeviceName {
-    /// What follows the device id in the certificate's DNS name. `invalid` is reserved (RFC 2606): it never resolves.
+/// The name of a device in its certificate, which is derived from its key.
+enum CertificateName {
+    /// The suffix of the certificate's DNS name. `invalid` is reserved (RFC 2606) and never resolves.
     static let suffix = ".device.baton.invalid"
 
-    /// Characters of a device id: 20 bytes, five bits each.
+    /// The characters of a device id: 20 bytes, five bits each.
     static let idLength = 32
 
-    /// The DNS name that a device's certificate carries.
+    /// The DNS name in a device's certificate.
     static func host(of deviceID: String) -> String {
         deviceID + suffix
     }
 
     /// The device id of a public key: base32 (RFC 4648, lower case, no padding) of the first 20 bytes of the SHA-256 of
-    /// its SubjectPublicKeyInfo. 160 bits: a second key of the same id is out of reach.
+    /// its SubjectPublicKeyInfo. With 160 bits, a second key with the same id cannot be found.
     static func deviceID(ofSubjectPublicKeyInfo bytes: [UInt8]) -> String {
         var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
         _ = SHA256(bytes, bytes.count, &digest)
@@ -50,16 +50,16 @@ enum DeviceName {
 }
 
 extension Certificate {
-    /// The device id of this certificate's key, when the certificate keeps to the profile of a device.
+    /// The device id of this certificate's key, if the certificate fits the profile of a device.
     ///
-    /// The profile: a key of a kind that is taken, and exactly one subject alternative name, the DNS name made of the
-    /// key's own id. The rest of the chain's rules are OpenSSL's.
+    /// Such a certificate has a key of an accepted type and exactly one subject alternative name, the DNS name of its
+    /// own key's id. OpenSSL checks the other rules of the chain.
     func deviceID() throws(TLSError) -> String {
         guard hasKeyOfProfile else {
             throw TLSError(.identityMismatch, "The certificate's key is neither Ed25519 nor P-256.")
         }
-        let id = DeviceName.deviceID(ofSubjectPublicKeyInfo: subjectPublicKeyInfo)
-        guard let name = onlyDNSName, name.elementsEqual(DeviceName.host(of: id).utf8) else {
+        let id = CertificateName.deviceID(ofSubjectPublicKeyInfo: subjectPublicKeyInfo)
+        guard let name = onlyDNSName, name.elementsEqual(CertificateName.host(of: id).utf8) else {
             throw TLSError(.identityMismatch, "The certificate does not name its own key, and only it.")
         }
         return id

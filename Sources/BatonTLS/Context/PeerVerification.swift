@@ -2,39 +2,39 @@
 
 import COpenSSL
 
-/// What a peer is checked for. Every program checks all of it: only the tests of attacks, inside this package, leave
-/// one out, to see that nothing else stands in the way.
+/// The checks of a peer. Every program makes all of them. Only the tests of attacks, inside this package, leave one
+/// out, to see that no other check has the same effect.
 struct PeerChecks: OptionSet, Sendable {
     let rawValue: UInt8
 
-    /// It has a certificate, and the account's CA has signed it.
+    /// The peer has a certificate that the account's CA has signed.
     static let account = PeerChecks(rawValue: 1)
-    /// It is the device that was dialled.
+    /// The peer is the device that was dialled.
     static let expectedPeer = PeerChecks(rawValue: 2)
-    /// It is another device than this one.
+    /// The peer is another device than this one.
     static let otherDevice = PeerChecks(rawValue: 4)
 
     static let all: PeerChecks = [.account, .expectedPeer, .otherDevice]
 }
 
 extension TLSContext {
-    /// Installs what OpenSSL asks us during a handshake. Each callback finds its session through the SSL's data.
+    /// Installs the callbacks of a handshake. Each finds its session through the SSL's data.
     func installCallbacks() {
-        SSL_CTX_set_client_hello_cb(pointer, { ssl, alert, _ in TLSSession.judgeClientHello(ssl, alert) }, nil)
+        SSL_CTX_set_client_hello_cb(pointer, { ssl, alert, _ in TLSSession.checkClientHello(ssl, alert) }, nil)
         SSL_CTX_set_alpn_select_cb(
             pointer,
             { _, selected, length, offered, count, _ in TLSContext.selectProtocol(selected, length, offered, count) },
             nil)
         let demand = checks.contains(.account) ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0
         SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | demand, nil)
-        // SSL_CTX_set_msg_callback(3): every message, and more than messages.
+        // SSL_CTX_set_msg_callback(3): called for messages, and for record headers as well.
         SSL_CTX_set_msg_callback(pointer) { isSent, _, type, _, _, ssl, _ in
-            if isSent == 0, type == SSL3_RT_HANDSHAKE { TLSSession.noteHandshakeMessage(ssl) }
+            if isSent == 0, type == SSL3_RT_HANDSHAKE { TLSSession.countHandshakeMessage(ssl) }
         }
-        SSL_CTX_set_cert_verify_callback(pointer, { store, _ in TLSSession.judgeCertificate(store) }, nil)
+        SSL_CTX_set_cert_verify_callback(pointer, { store, _ in TLSSession.verifyCertificate(store) }, nil)
     }
 
-    /// The server's choice of protocol: ours, or a fatal alert (RFC 7301, section 3.2: `no_application_protocol`).
+    /// Selects `baton/1` for a server, or sends a fatal alert (RFC 7301, section 3.2: `no_application_protocol`).
     private static func selectProtocol(
         _ selected: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ length: UnsafeMutablePointer<UInt8>?,
         _ offered: UnsafePointer<UInt8>?, _ count: UInt32
@@ -53,10 +53,10 @@ extension TLSContext {
         return SSL_TLSEXT_ERR_ALERT_FATAL
     }
 
-    /// Judges the peer's certificate after OpenSSL has built and verified the chain in `store`.
+    /// Verifies the peer's certificate, with the chain that OpenSSL builds in `store`.
     ///
-    /// - Returns: The peer's device id; or the refusal and the verification error that gives the right alert.
-    func judge(_ store: OpaquePointer, expectedPeer: String?) -> Result<String, PeerRefusal> {
+    /// - Returns: the peer's device id, or the refusal with the verification error that gives the right alert.
+    func verifyPeer(_ store: OpaquePointer, expectedPeer: String?) -> Result<String, PeerRefusal> {
         ErrorQueue.clear()
         let isVerified = X509_verify_cert(store) == 1
         guard let raw = X509_STORE_CTX_get0_cert(store) else {
@@ -65,6 +65,10 @@ extension TLSContext {
         let leaf = Certificate(retaining: raw)
         guard isVerified || !checks.contains(.account) else {
             return .failure(refusal(of: leaf, error: X509_STORE_CTX_get_error(store)))
+        }
+        guard leaf.hasUsagesOfProfile || !checks.contains(.account) else {
+            let error = TLSError(.certificateRefused, "The peer's certificate is not one of a device.")
+            return .failure(PeerRefusal(error, alertingAs: X509_V_ERR_INVALID_PURPOSE))
         }
         let id: String
         do {
@@ -83,18 +87,18 @@ extension TLSContext {
         return .success(id)
     }
 
-    /// Why OpenSSL refused the chain, in our words.
+    /// Maps OpenSSL's reason to refuse the chain.
     private func refusal(of leaf: Certificate, error: Int32) -> PeerRefusal {
         // OpenSSL compares the host before it checks signatures, and every account has the same names in its
-        // certificates: only the signature tells a stranger from a device of the account that was not dialled. A
-        // signature error would be told as `decrypt_error`; `unknown_ca` is what it means.
+        // certificates. Only the signature tells a stranger from a device of the account that was not dialled. A
+        // signature error would be sent as `decrypt_error`, but `unknown_ca` is its meaning.
         guard leaf.isSigned(by: identity.accountCA) else {
             let text = String(cString: X509_verify_cert_error_string(Int(error)))
             let refusal = TLSError(.wrongAccount, "The peer belongs to another account.", reason: text)
             return PeerRefusal(refusal, alertingAs: X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE)
         }
         if error == X509_V_ERR_HOSTNAME_MISMATCH {
-            // A certificate that does not even name its own key is the worse news.
+            // A certificate that does not name its own key is the more serious error.
             do {
                 return try leaf.deviceID() == deviceID ? .ownIdentity : .wrongPeer
             } catch {
@@ -108,10 +112,10 @@ extension TLSContext {
     }
 }
 
-/// A refused peer: what the owner is told, and what OpenSSL is told so that the peer gets the right alert.
+/// The refusal of a peer: the error for the owner, and the verification error that makes OpenSSL send the right alert.
 struct PeerRefusal: Error {
     let error: TLSError
-    /// An X509_V_ERR_ code; OpenSSL derives the alert from it (`ssl_x509err2alert`).
+    /// An X509_V_ERR_ code, from which OpenSSL derives the alert (`ssl_x509err2alert`).
     let verification: Int32
 
     init(_ error: TLSError, alertingAs verification: Int32 = X509_V_ERR_APPLICATION_VERIFICATION) {
