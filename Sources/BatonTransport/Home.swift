@@ -2,30 +2,32 @@
 
 import Glibc
 
-/// Where a node and its applications meet, and where the node keeps what it knows.
+/// The folders of a node and its applications: settings, state, and the local socket.
 ///
-/// `BATON_HOME=DIR` moves everything beneath `DIR`, so that two nodes run on one machine. Otherwise the folders of the
-/// XDG Base Directory Specification hold: `$XDG_CONFIG_HOME/baton`, `$XDG_STATE_HOME/baton` and
-/// `$XDG_RUNTIME_DIR/baton`. Where that variable is missing, as under cron, su and sudo, `/run/user/UID` is taken,
-/// which is what it says in a session; where that is missing as well, the socket is in the state folder.
+/// `BATON_HOME=DIR` moves everything beneath `DIR`, so that two nodes can run on one machine. Otherwise the XDG Base
+/// Directory Specification applies: `$XDG_CONFIG_HOME/baton`, `$XDG_STATE_HOME/baton` and `$XDG_RUNTIME_DIR/baton`.
+/// Under cron, su and sudo the last variable is missing. Then `/run/user/UID` is used, which is its value in a session,
+/// and if that is missing too, the socket is in the state folder.
 package struct Home: Sendable, Hashable {
-    /// What the user sets: 0700.
+    /// The user's settings: 0700.
     package let configurationFolder: String
-    /// What the node keeps, secrets among it: 0700.
+    /// The node's state, with secrets: 0700.
     package let stateFolder: String
-    /// Where the local socket is: 0700, and gone after a restart of the machine.
+    /// The folder of the local socket: 0700, and gone after a restart of the machine.
     package let runtimeFolder: String
 
     /// The Unix-domain socket of the node: 0600.
     package var socketPath: String { runtimeFolder + "/node.socket" }
 
+    /// Reads the folders from the environment.
+    ///
     /// - Parameter environment: the process's environment.
-    /// - Throws: ``HomeError`` where it names no home at all or a relative one.
+    /// - Throws: ``HomeError`` if it names no home or a relative one.
     package init(environment: [String: String]) throws(HomeError) {
         try self.init(environment: environment, runtimeFolders: "/run/user")
     }
 
-    /// - Parameter runtimeFolders: where each user who is logged in has a folder, named by the user's number.
+    /// Does the same with another parent of the users' runtime folders, each named by the user's number.
     init(environment: [String: String], runtimeFolders: String) throws(HomeError) {
         func folder(_ name: String) throws(HomeError) -> String? {
             guard let value = environment[name], !value.isEmpty else { return nil }

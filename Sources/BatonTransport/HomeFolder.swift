@@ -4,19 +4,19 @@ import FoundationEssentials
 import Glibc
 import SystemPackage
 
-/// A folder of a ``Home``, made where it is missing.
+/// A folder of a ``Home``, made if it is missing.
 package enum HomeFolder {
-    /// What is in it.
+    /// The content of a folder.
     package enum Kind: Sendable {
-        /// What the user sets: it may be kept elsewhere behind a symbolic link, and others may read it.
+        /// Settings of the user. The folder may be behind a symbolic link, and others may read it.
         case configuration
-        /// Secrets, or the socket: a folder of this user's alone, in its own place.
+        /// Secrets or the socket. The folder is no link, and only this user may enter it.
         case secret
     }
 
-    /// Makes the folder for this user alone, or sees that an existing one is good enough.
+    /// Makes the folder for this user alone, or checks an existing one.
     ///
-    /// - Throws: ``HomeFolderError``: it is another user's, others may write to it, or it is behind a link.
+    /// - Throws: ``HomeFolderError`` if it belongs to another user, others may write to it, or it is a link.
     package static func prepare(_ path: String, _ kind: Kind) throws(HomeFolderError) {
         do {
             try FileManager.default.createDirectory(
@@ -28,7 +28,7 @@ package enum HomeFolder {
         }
         let descriptor: FileDescriptor
         do {
-            // By its descriptor: what is changed is what was looked at, and never what a link leads to.
+            // Through a descriptor, so that the checked folder is the one that changes, and never the target of a link.
             let options: FileDescriptor.OpenOptions = [.directory, .closeOnExec]
             descriptor = try FileDescriptor.open(
                 FilePath(path), .readOnly, options: kind == .secret ? options.union(.noFollow) : options)
@@ -58,7 +58,7 @@ package enum HomeFolder {
     }
 }
 
-/// Why a folder of a home cannot be used.
+/// The reason why a folder of a home cannot be used.
 package struct HomeFolderError: Error, Sendable {
     package let path: String
     /// Without a full stop.

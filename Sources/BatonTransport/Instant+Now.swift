@@ -4,6 +4,6 @@ import BatonEventLoop
 package import BatonProtocol
 
 extension Instant {
-    /// The time of this machine's monotonic clock, which all drivers of a session go by.
+    /// The time of this machine's monotonic clock, which all drivers of a session use.
     package static var now: Instant { Instant(nanoseconds: MonotonicClock.nanoseconds()) }
 }

@@ -2,17 +2,17 @@
 
 package import BatonProtocol
 
-/// Why a connection or a stream could not go on.
+/// The reason why a connection or a stream failed.
 ///
-/// A struct rather than an enum, so that a code of a newer version is no break of source for applications.
+/// A struct and not an enum, so that a new code does not break the source of applications.
 package struct TransportError: Error, Sendable, CustomStringConvertible {
-    /// What kind of failure it is.
+    /// The kind of failure.
     package enum Code: Sendable, Hashable {
-        /// No connection could be made: nobody listens there, no route, or no answer in time.
+        /// No connection could be made: nobody listens, there is no route, or no answer came in time.
         case unreachable
-        /// The handshake was refused: the peer is of another account, is revoked, or is not who was dialled.
+        /// The handshake was refused: the peer is of another account, is revoked, or is not the dialled device.
         case refused
-        /// The peer does not keep to the protocol, or is not a Baton.
+        /// The peer breaks the protocol, or does not speak it.
         case protocolViolation
         /// The connection ended or broke.
         case connectionLost
@@ -26,7 +26,7 @@ package struct TransportError: Error, Sendable, CustomStringConvertible {
         case cancelled
         /// The stream was used after this side ended or aborted it.
         case streamClosed
-        /// Another task waits for the same thing of this stream.
+        /// Another task waits for the same on this stream.
         case alreadyWaiting
     }
 
@@ -48,8 +48,14 @@ package struct TransportError: Error, Sendable, CustomStringConvertible {
     static let connectionEnded = TransportError(.connectionLost, "the connection ended")
 
     static func reset(_ code: ApplicationErrorCode) -> TransportError {
-        let isCancelled = code == .cancelled
-        return TransportError(
-            .reset(code), isCancelled ? "the other side cancelled it" : "the other side aborted the stream (\(code))")
+        let message =
+            if code == .cancelled {
+                "the other side cancelled it"
+            } else if let status = code.programStatus {
+                "the program on the other side failed with status \(status): what came may be cut short"
+            } else {
+                "the other side aborted the stream (\(code))"
+            }
+        return TransportError(.reset(code), message)
     }
 }

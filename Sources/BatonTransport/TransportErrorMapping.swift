@@ -4,7 +4,7 @@ package import BatonEventLoop
 import BatonProtocol
 
 extension TransportError {
-    /// What a failure of the protocol means for the connection.
+    /// Maps a failure of the protocol.
     init(connectionError error: ConnectionError) {
         switch error {
         case .helloTimeout, .pingTimeout:
@@ -19,18 +19,18 @@ extension TransportError {
         case .helloRepeated, .helloMalformed, .helloLimits, .frameTooLarge, .frameMalformed, .frameMisplaced,
             .unknownFrame, .unknownStream, .invalidStreamID, .openAfterGoAway, .goAwayRaised, .creditExceeded,
             .creditOverflow, .tooManyStreams, .tooManyUnanswered, .tooManyResets, .tooManyPings, .tooManyEmptyFrames,
-            .tooManyUnknownFrames, .controlBacklog:
+            .tooManyCredits, .tooManyUnknownFrames, .controlBacklog:
             self.init(.protocolViolation, "the other side broke the protocol (\(error))")
         }
     }
 
-    /// The same with what the peer said before it closed: a limit that this side exceeded is no end like any other.
+    /// The same error with the code of the peer's GOAWAY, for example that this side exceeded a limit.
     func explained(by goAway: ApplicationErrorCode) -> TransportError {
         guard code == .connectionLost, goAway != .noError else { return self }
         return TransportError(code, "the other side closed the connection (\(goAway))")
     }
 
-    /// Why a stream could not be opened.
+    /// Maps the reason why a stream could not be opened.
     init(openError error: StreamOpenError) {
         switch error {
         case .goingAway, .exhausted:
@@ -46,7 +46,7 @@ extension TransportError {
         }
     }
 
-    /// Why a request could not be answered.
+    /// Maps the reason why a request could not be answered.
     init(respondError error: StreamRespondError) {
         switch error {
         case .unknownStream, .notAwaitingAnswer:
@@ -56,7 +56,7 @@ extension TransportError {
         }
     }
 
-    /// Why nobody could be dialled.
+    /// Maps the reason why a dial failed.
     package init(dialing error: SocketError) {
         self.init(error.code == .cancelled ? .cancelled : .unreachable, "\(error)")
     }

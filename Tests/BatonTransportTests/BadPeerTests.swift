@@ -6,7 +6,7 @@ import Testing
 
 @testable import BatonTransport
 
-@Suite("A peer that does not keep to the protocol", .timeLimit(.minutes(3)))
+@Suite("A peer that breaks the protocol", .timeLimit(.minutes(3)))
 struct BadPeerTests {
     @Test(
         "Garbage instead of HELLO", arguments: [Role.dialer, .acceptor], ["GET / HTTP/1.1\r\n\r\n", "SSH-2.0-x\r\n"])
@@ -34,7 +34,7 @@ struct BadPeerTests {
         #expect(await peer.goAwayCode == 9)
     }
 
-    @Test("Another version is named, with the side that has to be updated")
+    @Test("The error for another version names it, and the side to update")
     func versions() async throws {
         for (version, side) in [(UInt16(2), "here"), (UInt16(0), "there")] {
             let (peer, connection) = try await RawPeer.facing(.acceptor)
@@ -48,10 +48,10 @@ struct BadPeerTests {
     }
 
     @Test(
-        "A frame that breaks the rules wakes who waits, and the peer is told the code",
+        "A frame that breaks the rules wakes waiting tasks, and the peer gets the code",
         arguments: [
-            // An oversized frame, an unknown type, an OPEN of the wrong parity, DATA for a stream that never was, and a
-            // second HELLO.
+            // An oversized frame, an unknown type, an OPEN of the wrong parity, DATA for a stream that was never
+            // opened, and a second HELLO.
             (Array(Frame.make(0x04, stream: 1).dropLast(4)) + [0xFF, 0xFF, 0xFF, 0xFF], 6),
             (Frame.make(0x66), 4), (Frame.make(0x02, stream: 3), 4), (Frame.make(0x04, stream: 9, [1]), 4),
             (Frame.hello(), 4),

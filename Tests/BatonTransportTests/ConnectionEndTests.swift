@@ -9,7 +9,7 @@ import Testing
 
 @Suite("The end of a connection", .timeLimit(.minutes(3)))
 struct ConnectionEndTests {
-    /// Starts everything that can wait on a connection, and returns what all of it ended with.
+    /// Starts every call that can wait on a connection, and returns the errors that they end with.
     private func everyWaiter(
         of pair: ConnectedPair, whileEnding end: () async throws -> Void
     ) async throws -> [TransportError.Code?] {
@@ -38,7 +38,7 @@ struct ConnectionEndTests {
 
     private var small: Limits { .windows(stream: 16 << 10, connection: 64 << 10) }
 
-    @Test("This side's close() wakes everybody")
+    @Test("close() on this side wakes every waiting task")
     func closedHere() async throws {
         let pair = try await ConnectedPair(limits: small)
         let codes = try await everyWaiter(of: pair) { await pair.dialer.close() }
@@ -48,7 +48,7 @@ struct ConnectionEndTests {
         await pair.close()
     }
 
-    @Test("The other side's close() wakes everybody")
+    @Test("close() on the other side wakes every waiting task")
     func closedThere() async throws {
         let pair = try await ConnectedPair(limits: small)
         let codes = try await everyWaiter(of: pair) { await pair.acceptor.close(.internalError) }
@@ -56,7 +56,7 @@ struct ConnectionEndTests {
         await pair.close()
     }
 
-    @Test("A socket that is just gone wakes everybody")
+    @Test("A socket that breaks wakes every waiting task")
     func cut() async throws {
         let (peer, connection) = try await RawPeer.facing(.dialer)
         try await peer.send(Frame.hello())
@@ -71,7 +71,7 @@ struct ConnectionEndTests {
         #expect(await failure { _ = try await stream.read() } == .connectionLost)
     }
 
-    @Test("close() lets what is queued leave")
+    @Test("close() sends queued bytes")
     func closeFlushes() async throws {
         let (peer, connection) = try await RawPeer.facing(.dialer, limits: .patientAtTheEnd)
         try await peer.send(Frame.hello())
@@ -89,8 +89,8 @@ struct ConnectionEndTests {
         await connection.close()
     }
 
-    /// A socket that is closed while bytes lie unread in it resets the connection, which can destroy what was sent
-    /// last.
+    /// A socket that is closed with unread bytes resets the connection, which can destroy the last bytes that were
+    /// sent.
     @Test("close() keeps the socket until the other side has ended its direction too")
     func lingers() async throws {
         let loops = (EventLoop(name: "connection"), EventLoop(name: "raw"))
@@ -104,7 +104,7 @@ struct ConnectionEndTests {
         try await connection.ready()
         let closing = Task { await connection.close() }
         _ = await connection.ended()
-        try await eventually("the farewell has come") { await peer.hasEnded }
+        try await eventually("the end has come") { await peer.hasEnded }
         #expect(await peer.goAwayCode == 0)
         #expect(!socket.isClosed)
         await peer.close()
@@ -112,7 +112,7 @@ struct ConnectionEndTests {
         #expect(socket.isClosed)
     }
 
-    @Test("A peer that never ends its direction is not waited for for ever")
+    @Test("close() does not wait for ever for a peer that never ends its direction")
     func lingersBounded() async throws {
         var limits = Limits.patient
         limits.closeDeadline = .seconds(1)
@@ -135,7 +135,7 @@ struct ConnectionEndTests {
         #expect(await pair.acceptor.ended().code == .connectionLost)
     }
 
-    @Test("After a GOAWAY no stream opens, and the old ones finish; then the connection closes by itself")
+    @Test("After a GOAWAY no stream opens, old ones finish, and then the connection closes")
     func goAway() async throws {
         let (peer, connection) = try await RawPeer.facing(.dialer)
         try await peer.send(Frame.hello())
@@ -156,7 +156,7 @@ struct ConnectionEndTests {
         try await eventually("the socket is closed") { await peer.hasEnded }
     }
 
-    @Test("Nothing is left of a connection that ended")
+    @Test("An ended connection releases everything")
     func leavesNothing() async throws {
         weak var dialer: Connection?
         weak var acceptor: Connection?
@@ -178,7 +178,7 @@ struct ConnectionEndTests {
         #expect(sockets.allSatisfy { $0.isClosed })
     }
 
-    @Test("A connection is let go though it has streams that nobody took")
+    @Test("A connection with streams that nobody took is released")
     func untaken() async throws {
         weak var gone: Connection?
         let peer: RawPeer
@@ -208,7 +208,7 @@ struct ConnectionEndTests {
         #expect(await iterator.next() == nil)
     }
 
-    @Test("A connection that is let go without close() closes its socket")
+    @Test("A connection that is released without close() closes its socket")
     func letGo() async throws {
         weak var gone: Connection?
         let peer: RawPeer

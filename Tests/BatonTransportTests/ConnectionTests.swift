@@ -12,7 +12,9 @@ struct ConnectedPair {
     let dialer: Connection
     let acceptor: Connection
 
-    /// - Parameter budget: of the acceptor.
+    /// Makes the pair.
+    ///
+    /// - Parameter budget: the acceptor's budget.
     init(limits: Limits = .patient, budget: ReceiveBudget? = nil) async throws {
         let loops = (EventLoop(name: "dialer"), EventLoop(name: "acceptor"))
         let (first, second) = try Socket.pair(on: loops.0, loops.1)
@@ -34,7 +36,7 @@ struct ConnectedPair {
         try await acceptor.ready()
     }
 
-    /// Answers every stream with what it reads, until its END.
+    /// Echoes the bytes of every stream until its END.
     func echo() -> Task<Void, Never> {
         Task { [acceptor] in
             await withDiscardingTaskGroup { group in

@@ -13,7 +13,7 @@ struct FramingTests {
         (UInt(bitPattern: buffer.bytes.baseAddress) + byte).isMultiple(of: UInt(Buffer.pageSize))
     }
 
-    @Test("A record comes in one piece, with the wanted byte at the start of a page, and buffers are used again")
+    @Test("A record is in one piece, with the chosen byte at the start of a page, and buffers are reused")
     func records() async throws {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
@@ -33,7 +33,7 @@ struct FramingTests {
             let framing = Framing(recordSize: Self.size, alignedByte: 2, distance: distance)
             buffer = try await answerer.read(atLeast: Self.size, reusing: buffer, framing: framing)
             guard let buffer else { break }
-            // What has come before the reader said what it reads lies as it came: a small buffer, and a large one.
+            // Bytes that came before the framing are in buffers without it: a small one and a large one.
             let isWhole = all.count >= 1 << 20 + 32 << 10 && all.count < 40 * Self.size
             if isWhole, distance == 0 {
                 #expect(buffer.count == Self.size && isAligned(buffer))
@@ -48,7 +48,7 @@ struct FramingTests {
         await pair.close()
     }
 
-    @Test("A record of another size shifts those after it, until the reader says where they begin")
+    @Test("A record of another size shifts later ones, until the reader states their position")
     func shifted() async throws {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
@@ -72,7 +72,7 @@ struct FramingTests {
                 buffer = try await answerer.read(atLeast: bound, reusing: buffer, framing: framing)
                 let received = try #require(buffer)
                 #expect(Array(received.bytes) == Array(content[taken..<taken + received.count]))
-                // Of the one after the short one some may have come before the reader said so.
+                // Part of the record after the short one may have come before the framing was set again.
                 if taken >= 3 * Self.size + 18 { #expect(received.count == Self.size && isAligned(received)) }
                 taken += received.count
             }
@@ -80,24 +80,24 @@ struct FramingTests {
         await pair.close()
     }
 
-    @Test("Room is what is left of the record that stands at an offset")
+    @Test("The bytes to the end of a record are counted from any offset")
     func room() {
-        let frames = Frames(Framing(recordSize: 100, alignedByte: 2, distance: 30), at: 1000)
+        let layout = RecordLayout(Framing(recordSize: 100, alignedByte: 2, distance: 30), at: 1000)
         for (position, room) in [(1030, 100), (1031, 99), (1129, 1), (1130, 100), (1000, 30), (1029, 1), (930, 100)] {
-            #expect(frames.room(at: position) == room, "\(position)")
+            #expect(layout.bytesToRecordEnd(at: position) == room, "\(position)")
         }
     }
 
-    @Test("Only a buffer in which a record would lie as it should is used again")
+    @Test("Only a buffer with the right size and alignment is reused")
     func fit() {
-        let frames = Frames(Framing(recordSize: 100, alignedByte: 2, distance: 0), at: 0)
-        #expect(frames.fit(Buffer(capacity: 100, alignedByte: 2)))
-        #expect(!frames.fit(Buffer(capacity: 99, alignedByte: 2)))
-        #expect(!frames.fit(Buffer(capacity: 100, alignedByte: 3)))
-        #expect(!frames.fit(Buffer(capacity: 1 << 20)))
+        let layout = RecordLayout(Framing(recordSize: 100, alignedByte: 2, distance: 0), at: 0)
+        #expect(layout.fits(Buffer(capacity: 100, alignedByte: 2)))
+        #expect(!layout.fits(Buffer(capacity: 99, alignedByte: 2)))
+        #expect(!layout.fits(Buffer(capacity: 100, alignedByte: 3)))
+        #expect(!layout.fits(Buffer(capacity: 1 << 20)))
     }
 
-    @Test("Memory of a buffer is aligned where it was asked to be", arguments: [0, 1, 2, 4095, 4096, 10_000])
+    @Test("The memory of a buffer is aligned as requested", arguments: [0, 1, 2, 4095, 4096, 10_000])
     func memory(_ byte: Int) {
         let buffer = Buffer(capacity: 20_000, alignedByte: byte)
         #expect((UInt(bitPattern: buffer.writable.baseAddress) + UInt(byte)).isMultiple(of: 4096))
@@ -144,7 +144,7 @@ struct FramingTests {
         let state = StreamState(isLocal: true)
         pattern(40_000).withUnsafeBytes { state.append($0) }
         while let buffer = state.next() { #expect(buffer.count > 0) }
-        state.frame(Framing(recordSize: size, alignedByte: 8, distance: 0))
+        state.setFraming(Framing(recordSize: size, alignedByte: 8, distance: 0))
         let content = pattern(5 * size)
         content.withUnsafeBytes { state.append($0) }
         var pages: [Int: Int] = [:]
@@ -154,7 +154,7 @@ struct FramingTests {
             pages[Int(bitPattern: buffer.bytes.baseAddress) / hugePage, default: 0] += 1
             read.append(buffer)
         }
-        // The first one may be the only one, and has memory of its own.
+        // The first record may be the only one, and has memory of its own.
         #expect(read.count == 5)
         let first = try #require(read.first)
         pages[Int(bitPattern: first.bytes.baseAddress) / hugePage, default: 1] -= 1
@@ -185,7 +185,7 @@ struct FramingTests {
     @Test("Small buffers are filled again when the application is done with them; where something is left, large ones")
     func smallBuffersAgain() throws {
         let state = StreamState(isLocal: true)
-        // Kept, so that no other has the identity of one of them.
+        // They are kept, so that no other buffer gets the identity of one of them.
         var small: [Buffer] = []
         for _ in 0..<128 {
             pattern(32 << 10).withUnsafeBytes { state.append($0) }

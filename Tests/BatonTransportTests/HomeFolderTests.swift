@@ -4,7 +4,7 @@ import BatonTransport
 import Foundation
 import Testing
 
-/// The folders of a home: what is another's, or another folder, is not touched.
+/// The folders of a home. Folders of other users, and targets of links, are not touched.
 @Suite("Folders of a home")
 struct HomeFolderTests {
     private final class Scratch {
@@ -23,7 +23,7 @@ struct HomeFolderTests {
             try FileManager.default.attributesOfItem(atPath: path + "/" + name)[.posixPermissions] as? Int
         }
 
-        /// Why a folder cannot be used.
+        /// The reason why a folder cannot be used.
         func refusal(_ name: String, _ kind: HomeFolder.Kind) throws -> String? {
             do throws(HomeFolderError) {
                 try HomeFolder.prepare(path + "/" + name, kind)
@@ -35,7 +35,7 @@ struct HomeFolderTests {
     }
 
     @Test(
-        "A missing folder is made for this user alone, whatever it is for",
+        "A missing folder is made for this user alone",
         arguments: [HomeFolder.Kind.secret, .configuration])
     func made(_ kind: HomeFolder.Kind) throws {
         let scratch = try Scratch()
@@ -43,7 +43,7 @@ struct HomeFolderTests {
         #expect(try scratch.mode("a/b") == 0o700)
     }
 
-    @Test("A folder for secrets that others may look into is closed to them; what the user sets stays as it is")
+    @Test("A folder for secrets is closed to others; a folder of settings is unchanged")
     func closed() throws {
         let scratch = try Scratch()
         for (name, mode) in [("state", 0o777), ("config", 0o755), ("shared", 0o775)] {
@@ -57,7 +57,7 @@ struct HomeFolderTests {
         #expect(try scratch.mode("shared") == 0o775)
     }
 
-    @Test("Nothing is changed behind a symbolic link, where secrets are not put at all")
+    @Test("The target of a symbolic link is not changed, and not used for secrets")
     func link() throws {
         let scratch = try Scratch()
         try scratch.make("elsewhere", mode: 0o755)

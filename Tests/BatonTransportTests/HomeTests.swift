@@ -6,7 +6,7 @@ import Testing
 
 @testable import BatonTransport
 
-@Suite("Where Baton is")
+@Suite("Home")
 struct HomeTests {
     @Test("Without XDG_RUNTIME_DIR the socket is in the user's run-time folder, if that is the user's alone")
     func runtimeFolder() throws {

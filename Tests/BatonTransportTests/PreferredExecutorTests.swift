@@ -8,12 +8,12 @@ import Testing
 
 @testable import BatonTransport
 
-/// Runs tasks on threads of its own, as an application may prefer (SE-0417).
+/// An executor that runs tasks on threads of its own, as an application may prefer (SE-0417).
 private final class OwnExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "baton.test.preferred", attributes: .concurrent)
     private let jobs = Lock(0)
 
-    /// Parts of tasks that it was given.
+    /// The number of jobs that it was given.
     var jobCount: Int { jobs.withLock { $0 } }
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -23,8 +23,8 @@ private final class OwnExecutor: TaskExecutor {
     }
 }
 
-/// A task leaves the connection's actor to wait, and one that prefers an executor does at each `await`, so that what it
-/// waits for may come between its look and its wait.
+/// A task leaves the connection's actor to wait. A task that prefers an executor does so at each `await`, so the event
+/// may come between its check and its wait.
 @Suite("Tasks that prefer an executor", .timeLimit(.minutes(3)))
 struct PreferredExecutorTests {
     private let executor = OwnExecutor()
@@ -59,7 +59,7 @@ struct PreferredExecutorTests {
         await pair.close()
     }
 
-    @Test("Come back once from each wait, and not once more on the way to the connection")
+    @Test("Run one job for each wait, and none more on the way to the connection")
     func wakes() async throws {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
@@ -74,7 +74,7 @@ struct PreferredExecutorTests {
         }
         await asker.finish()
         try await reading.value
-        // Its beginning, each byte and the END.
+        // One job for its beginning, each byte and the END.
         #expect(executor.jobCount <= rounds + 2)
         await pair.close()
     }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Stream.read(atLeast:)", .timeLimit(.minutes(3)))
 struct ReadTests {
-    @Test("Waits for so many bytes, in whatever pieces they come")
+    @Test("Waits for a number of bytes, in whatever pieces they come")
     func waitsForEnough() async throws {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
@@ -22,7 +22,7 @@ struct ReadTests {
         await pair.close()
     }
 
-    @Test("The peer's END after less than that brings what there is, and then nil for good")
+    @Test("The peer's END returns fewer bytes, and then nil for good")
     func endBeforeEnough() async throws {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
@@ -36,19 +36,19 @@ struct ReadTests {
         await pair.close()
     }
 
-    @Test("A reader that is told to settle takes what has come, and else the first that comes")
+    @Test("lowerReadBound() lets a reader return with any bytes that have come or come next")
     func settles() async throws {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
         async let first = answerer.read(atLeast: Connection.readBound)
-        // Told before it reads, it would wait.
+        // The call must come while it reads, or the reader would wait.
         try await eventually("it waits") { await answerer.connection.isRead(answerer.id) }
         try await asker.write(.pattern(10))
         try await eventually("ten came") { await answerer.connection.unread(of: answerer.id) == 10 }
-        await answerer.settle()
+        await answerer.lowerReadBound()
         let some = try #require(try await first)
         #expect(Array(some.bytes) == pattern(10))
-        // That was for one reading.
+        // The call was for one read only.
         async let second = answerer.read(atLeast: 100, reusing: some)
         try await eventually("it waits") { await answerer.connection.isRead(answerer.id) }
         try await asker.write(.pattern(50))
@@ -59,13 +59,13 @@ struct ReadTests {
         #expect(Array(more.bytes) == pattern(100))
         async let third = answerer.read(atLeast: 100, reusing: more)
         try await eventually("it waits") { await answerer.connection.isRead(answerer.id) }
-        await answerer.settle()
+        await answerer.lowerReadBound()
         try await asker.write(.pattern(1))
         #expect(try await third?.count == 1)
         await pair.close()
     }
 
-    @Test("END alone is nil, whatever is waited for", arguments: [1, 1000, Int.max])
+    @Test("END alone is nil, whatever the reader waits for", arguments: [1, 1000, Int.max])
     func endAlone(bound: Int) async throws {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
@@ -75,7 +75,7 @@ struct ReadTests {
         await pair.close()
     }
 
-    @Test("A bound over what credit allows does not wait for ever", arguments: [16 << 10, 64 << 10, 4 << 20])
+    @Test("A bound above the credit does not wait for ever", arguments: [16 << 10, 64 << 10, 4 << 20])
     func boundOverCredit(window: Int) async throws {
         let pair = try await ConnectedPair(limits: .windows(stream: window, connection: window))
         let (asker, answerer) = try await pair.stream()
@@ -99,7 +99,7 @@ struct ReadTests {
 
     @Test("Many streams, each with less than its reader waits for, on a connection with little credit")
     func crowd() async throws {
-        // Two windows' worth of streams lie half-filled: nobody has enough, and the peer may send nobody more.
+        // Many streams together fill the window. No reader has enough bytes, and the peer may send none of them more.
         let pair = try await ConnectedPair(limits: .windows(stream: 64 << 10, connection: 96 << 10))
         try await withThrowingTaskGroup { group in
             for number in 0..<32 {
@@ -126,14 +126,14 @@ struct ReadTests {
         await pair.close()
     }
 
-    @Test("What one application keeps in its hands does not let another wait for more than the peer may send")
+    @Test("A buffer that one application holds does not make another wait for more than the peer may send")
     func inHand() async throws {
         let pair = try await ConnectedPair(limits: .windows(stream: 64 << 10, connection: 96 << 10))
         let (first, slow) = try await pair.stream()
         let (second, patient) = try await pair.stream()
         try await first.write(.pattern(64 << 10))
         try await first.drained()
-        // Nobody asks for the rest, nor gives this back: the peer gets no credit for either.
+        // Nobody reads the rest or releases this buffer, so the peer gets no credit for either.
         let kept = try await slow.read(atLeast: 64 << 10)
         try await second.write(.pattern(1_000))
         let read = try #require(try await patient.read(atLeast: Connection.readBound))
@@ -144,9 +144,11 @@ struct ReadTests {
 }
 
 extension Connection {
-    /// Bytes of a stream that have come and that nobody has taken.
+    /// The unread bytes of a stream.
     fileprivate func unread(of id: StreamID) -> Int? { streams[id]?.unread }
 
-    /// Whether somebody waits for bytes of a stream.
-    func isRead(_ id: StreamID) -> Bool { streams[id]?.reader.isTaken == true }
+    /// Whether a task waits for bytes of a stream.
+    func isRead(_ id: StreamID) -> Bool { streams[id]?.reader.hasWaiter == true }
+
+    func isWritten(_ id: StreamID) -> Bool { streams[id]?.writer.hasWaiter == true }
 }

@@ -8,7 +8,7 @@ import Testing
 @testable import BatonTransport
 
 extension ReceiveBudget {
-    /// A budget of its own: the floors and what is left above them.
+    /// A budget with floors and the given bytes above them.
     fileprivate convenience init(
         bytes: Int, connections: Int, floor: Int, initialWindow: Int, maximumWindow: Int
     ) {
@@ -20,7 +20,7 @@ extension ReceiveBudget {
 
 @Suite("Receive budget", .timeLimit(.minutes(3)))
 struct ReceiveBudgetTests {
-    @Test("Whatever connections come and go, the shares and the floors of all never exceed the budget")
+    @Test("The shares and floors of all connections never exceed the budget")
     func neverExceeded() {
         let seed = SeededGenerator.chosenSeed
         var generator = SeededGenerator(seed: seed)
@@ -60,7 +60,7 @@ struct ReceiveBudgetTests {
         #expect(shares.reduce(0) { $0 + $1.bytes } <= bytes)
     }
 
-    @Test("Peers that all flood what nobody reads are held within the budget, and everything arrives once it is read")
+    @Test("Peers that flood unread streams stay within the budget, and everything arrives once it is read")
     func flood() async throws {
         let (connections, floor, bytes) = (6, 64 << 10, 1 << 20)
         let budget = ReceiveBudget(
@@ -83,11 +83,11 @@ struct ReceiveBudgetTests {
         }
         try await eventually("all that is allowed has been sent") { try await sent() == promised }
         #expect(promised <= bytes)
-        // A round trip on each, behind which more would have come.
+        // After a round trip on each connection, any further bytes would have come.
         for entry in pairs { _ = try await entry.pair.stream() }
         #expect(try await sent() == promised)
 
-        // Readers who wait for much at once are served all the same, although a window may be smaller than that.
+        // Readers that wait for much at once are served even if the window is smaller.
         try await withThrowingTaskGroup(of: Int.self) { group in
             for entry in pairs {
                 await entry.near.finish()
@@ -107,7 +107,7 @@ struct ReceiveBudgetTests {
         try await eventually("the shares are back") { budget.available == bytes - connections * floor }
     }
 
-    @Test("A connection whose peer is not known yet has its floor and takes nothing from others")
+    @Test("A connection with an unknown peer has its floor only")
     func strangers() async throws {
         let budget = ReceiveBudget(
             bytes: 1 << 20, connections: 4, floor: 64 << 10, initialWindow: 512 << 10, maximumWindow: 512 << 10)
@@ -120,7 +120,7 @@ struct ReceiveBudgetTests {
         try await peer.send(Frame.hello())
         try await connection.ready()
         #expect(budget.available < before)
-        // The window that HELLO told is raised by a CREDIT of the connection at once.
+        // A CREDIT of the connection raises the window of the HELLO at once.
         try await eventually("a CREDIT has come") { await peer.frames.contains { $0.type == 0x05 } }
         await connection.close()
         await peer.close()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import BatonTransport
 
-/// What is asked on connections, and what it is answered, is bounded for all of them together.
+/// Requests and answers of all connections together are bounded.
 @Suite("Budget of requests", .timeLimit(.minutes(3)))
 struct RequestBudgetTests {
     private static let connections = 2
@@ -24,7 +24,7 @@ struct RequestBudgetTests {
         return (budget, requests)
     }
 
-    @Test("A connection's requests hold its floor and what is left, and give it back when their streams go")
+    @Test("Requests use the connection's floor and the rest of the budget, and give them back with their streams")
     func bound() async throws {
         let (budget, part) = Self.budget(above: 500)
         let nothing = part.held
@@ -40,7 +40,7 @@ struct RequestBudgetTests {
         }
         let refused = try await first.dialer.open([1])
         #expect(await failure { _ = try await refused.response() } == .reset(.limitExceeded))
-        // The other connection has its own, and no more than that either.
+        // The other connection has a floor of its own, and no more.
         let other = try await second.dialer.open([UInt8](repeating: 2, count: 500))
         let served = try #require(await seconds.next())
         let refusedToo = try await second.dialer.open([1])
@@ -48,7 +48,7 @@ struct RequestBudgetTests {
         #expect(await failure { try await served.stream.reserve(1) } == .limitExceeded)
         #expect(part.held == nothing + 500)
 
-        // One stream less, and there is room for as much: here for an answer.
+        // After the end of one stream as much can be reserved again, here for an answer.
         kept.removeLast()
         try await eventually("it has gone") { part.held == nothing }
         try await kept[0].far.stream.respond([UInt8](repeating: 3, count: 400))

@@ -9,7 +9,7 @@ import Testing
 @Suite("Stream.reset", .timeLimit(.minutes(3)))
 struct ResetTests {
     @Test(
-        "The code reaches the peer, whoever resets; both directions are over",
+        "The code reaches the peer, whichever side resets, and both directions end",
         arguments: Side.allCases,
         [ApplicationErrorCode.refused, .sourceChanged, ApplicationErrorCode(rawValue: 70_000)])
     func codeReachesThePeer(side: Side, code: ApplicationErrorCode) async throws {
@@ -22,12 +22,12 @@ struct ResetTests {
         #expect(await failure { try await far.drained() } == .reset(code))
         #expect(await failure { _ = try await near.read() } == .streamClosed)
         #expect(await failure { try await near.write(.pattern(1)) } == .streamClosed)
-        // The connection goes on.
+        // The connection continues.
         _ = try await pair.stream()
         await pair.close()
     }
 
-    @Test("Before the answer: whoever waits for it is told")
+    @Test("A reset before the answer fails the task that waits for it")
     func insteadOfAnAnswer() async throws {
         let pair = try await ConnectedPair()
         let asker = try await pair.dialer.open([])
@@ -38,7 +38,7 @@ struct ResetTests {
         await pair.close()
     }
 
-    @Test("In the middle of a write that waits", arguments: Side.allCases)
+    @Test("A reset fails a write that waits", arguments: Side.allCases)
     func duringWrite(side: Side) async throws {
         let pair = try await ConnectedPair(limits: .windows(stream: 16 << 10, connection: 64 << 10))
         let (near, far) = try await pair.stream(from: side)
@@ -46,7 +46,7 @@ struct ResetTests {
         _ = try await far.read()
         await far.reset(.destinationFailed)
         #expect(await writing == .reset(.destinationFailed))
-        // What was under way gives its credit back: the connection's window is whole again.
+        // Discarded bytes return their credit, so the connection's window is whole again.
         for _ in 0..<8 {
             let (asker, answerer) = try await pair.stream()
             async let all = answerer.readAll()
@@ -57,7 +57,7 @@ struct ResetTests {
         await pair.close()
     }
 
-    @Test("What lies unread is dropped")
+    @Test("Unread bytes are dropped")
     func dropsUnread() async throws {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
@@ -72,7 +72,7 @@ struct ResetTests {
         await pair.close()
     }
 
-    @Test("Writing after finish is the caller's mistake, and is said")
+    @Test("Writing after finish fails")
     func writeAfterFinish() async throws {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
@@ -82,12 +82,66 @@ struct ResetTests {
         await pair.close()
     }
 
-    @Test("An answer is given once, and only by who was asked")
+    @Test("A request is answered once, and only by the side that was asked")
     func answers() async throws {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
         #expect(await failure { try await answerer.respond([3]) } == .streamClosed)
         #expect(await failure { try await asker.respond([3]) } == .streamClosed)
+        await pair.close()
+    }
+
+    @Test("A program's failure comes behind all that it wrote", arguments: Side.allCases)
+    func programFailure(side: Side) async throws {
+        let pair = try await ConnectedPair(limits: .windows(stream: 64 << 10, connection: 256 << 10))
+        let (near, far) = try await pair.stream(from: side)
+        let content = pattern(200_000)
+        try await far.write(.pattern(1000))
+        async let failed: Void = { () async throws in
+            try await near.write(.pattern(200_000))
+            await near.fail(status: 3)
+        }()
+        var read: [UInt8] = []
+        let code = await failure { while let buffer = try await far.read() { read += buffer.bytes } }
+        try await failed
+        #expect(read == content && code == .reset(.programFailed(status: 3)))
+        #expect(await failure { try await far.write(.pattern(1)) } == .reset(.programFailed(status: 3)))
+        #expect(await failure { _ = try await near.read() } == .streamClosed)
+        // The connection's window is whole again.
+        for _ in 0..<4 {
+            let (asker, answerer) = try await pair.stream()
+            async let all = answerer.readAll()
+            try await asker.write(.pattern(100_000))
+            await asker.finish()
+            #expect(try await all.count == 100_000)
+        }
+        await pair.close()
+    }
+
+    @Test("A reset without an error, behind the end, takes nothing away that is unread")
+    func resetBehindTheEnd() async throws {
+        let pair = try await ConnectedPair()
+        let (near, far) = try await pair.stream()
+        try await near.write(.pattern(1000))
+        await near.finish()
+        try await near.drained()
+        await near.reset(.noError)
+        try await eventually("the reset arrives") {
+            await failure { try await far.write(.pattern(1)) } == .reset(.noError)
+        }
+        #expect(try await far.readAll() == pattern(1000))
+        await pair.close()
+    }
+
+    @Test("What is let go unread after a program's failure gives its credit back")
+    func unreadProgramFailure() async throws {
+        let pair = try await ConnectedPair(limits: .windows(stream: 64 << 10, connection: 128 << 10))
+        for _ in 0..<8 {
+            let (near, far) = try await pair.stream()
+            try await near.write(.pattern(50_000))
+            await near.fail(status: 1)
+            try await eventually("the failure arrives") { await failure { try await far.drained() } != nil }
+        }
         await pair.close()
     }
 }

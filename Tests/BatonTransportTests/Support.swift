@@ -6,7 +6,7 @@ import Testing
 
 @testable import BatonTransport
 
-/// A flag that one task raises and another looks at.
+/// A flag for two tasks.
 actor Flag {
     private(set) var isRaised = false
     func raise() { isRaised = true }
@@ -25,8 +25,8 @@ func failure(of body: () async throws -> Void) async -> TransportError.Code? {
     }
 }
 
-/// So many bytes of a pattern that shows where they came from: it repeats after a prime number of bytes, so that no
-/// window or buffer is a multiple of it.
+/// Bytes of a pattern that shows their offset. It repeats after a prime number of bytes, which divides no window or
+/// buffer.
 func pattern(_ count: Int, from offset: Int = 0) -> [UInt8] {
     var all: [UInt8] = []
     all.reserveCapacity(count)
@@ -47,7 +47,7 @@ extension Buffer {
 }
 
 extension Limits {
-    /// Limits that no slow machine runs into: a HELLO and a PONG have an hour, and nobody is asked for life.
+    /// Limits for slow machines: HELLO and PONG have an hour, and no PING is sent for silence.
     static var patient: Limits {
         var limits = Limits()
         limits.helloDeadline = .seconds(3600)
@@ -57,14 +57,14 @@ extension Limits {
         return limits
     }
 
-    /// The same for what is queued at the end; the peer has to end its direction.
+    /// The same for the end of a connection, where the peer must end its direction.
     static var patientAtTheEnd: Limits {
         var limits = patient
         limits.closeDeadline = .seconds(3600)
         return limits
     }
 
-    /// Windows that neither grow nor hold much.
+    /// Small windows that do not grow.
     static func windows(stream: Int, connection: Int) -> Limits {
         var limits = patient
         limits.initialStreamWindow = stream
@@ -75,11 +75,11 @@ extension Limits {
     }
 }
 
-/// Which side of a stream a test acts on.
+/// The side of a stream that a test acts on.
 enum Side: CaseIterable { case asker, answerer }
 
 extension ConnectedPair {
-    /// A stream that was asked for and answered, by both of its ends.
+    /// Both ends of a stream that was requested and answered.
     func stream() async throws -> (asker: BatonTransport.Stream, answerer: BatonTransport.Stream) {
         let asker = try await dialer.open([1])
         let iterator = acceptor.incoming.makeAsyncIterator()
@@ -89,14 +89,14 @@ extension ConnectedPair {
         return (asker, incoming.stream)
     }
 
-    /// The stream's ends, the one that the test acts on first.
+    /// The stream's ends, first the one that the test acts on.
     func stream(from side: Side) async throws -> (near: BatonTransport.Stream, far: BatonTransport.Stream) {
         let (asker, answerer) = try await stream()
         return side == .asker ? (asker, answerer) : (answerer, asker)
     }
 }
 
-/// The end of a socket that speaks bytes of the test's own making.
+/// The end of a socket on which a test sends its own bytes.
 actor RawPeer {
     private let loop: EventLoop
     private let socket: Socket
@@ -106,9 +106,11 @@ actor RawPeer {
     private(set) var received: [UInt8] = []
     private(set) var hasEnded = false
 
+    /// Connects a raw peer with a connection.
+    ///
     /// - Parameters:
-    ///   - limits: those of the connection at the other end.
-    ///   - budget: likewise.
+    ///   - limits: the limits of the connection.
+    ///   - budget: the budget of the connection.
     static func facing(
         _ role: Role, limits: Limits = .patient, budget: ReceiveBudget? = nil
     ) async throws -> (peer: RawPeer, connection: Connection) {
@@ -159,7 +161,7 @@ actor RawPeer {
 
     func close() { socket.close() }
 
-    /// Types and payloads of the whole frames that have come.
+    /// Types and payloads of the received whole frames.
     var frames: [(type: UInt8, payload: [UInt8])] {
         var frames: [(UInt8, [UInt8])] = []
         var rest = received[...]
@@ -177,7 +179,7 @@ actor RawPeer {
     var goAwayCode: UInt8? { frames.last { $0.type == 0x0A }?.payload.last }
 }
 
-/// Frames by hand.
+/// Frames that tests encode by hand.
 enum Frame {
     static func make(_ type: UInt8, stream: UInt32 = 0, _ payload: [UInt8] = []) -> [UInt8] {
         [type, 0] + bigEndian(stream) + bigEndian(UInt32(payload.count)) + payload

@@ -1,41 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who is at the other end of a channel, as its own means have proved it.
+/// The verified identity at the other end of a channel.
 package enum PeerIdentity: Sendable, Hashable {
-    /// A device of the account, by the identifier that its verified certificate carries.
+    /// A device of the account, by the id in its verified certificate.
     case device(String)
-    /// A process of this user, or of root, on this machine, as the kernel tells of a Unix-domain socket.
+    /// A process of this machine, by the user id that the kernel reports for a Unix-domain socket.
     case localUser(UInt32)
 }
 
-/// What turns the bytes of a socket into the bytes of the protocol, and back: TLS between nodes, nothing on the local
-/// socket.
+/// The layer between a socket and the protocol: TLS between nodes, nothing on the local socket.
 ///
 /// A channel belongs to one connection and is used on that connection's event loop only. It never touches the socket.
 package protocol Channel: AnyObject {
-    /// Who the peer is; `nil` until the channel has verified it.
+    /// The identity of the peer; `nil` until the channel has verified it.
     var peer: PeerIdentity? { get }
 
-    /// Begins the handshake, if the channel has one and is the side that speaks first.
+    /// Begins the handshake, if the channel has one and this side sends first.
     func start() throws(TransportError)
 
-    /// Takes bytes that came from the network and hands on what they decode to, borrowed for the time of the call.
+    /// Decodes bytes from the network and delivers the result, borrowed for the time of the call.
     ///
     /// - Parameters:
-    ///   - room: where the next bytes are wanted, so that they need not be copied there: is offered memory of the
-    ///     channel's, and returns a part of that or better memory, not empty. A channel that decodes nothing may hand
-    ///     on bytes as they lie in `wire` without asking.
-    ///   - deliver: gets what was put there.
+    ///   - destination: the place for the next decoded bytes, so that they need no copy. It is offered memory of the
+    ///     channel, and returns a part of that or better memory, not empty. A channel that decodes nothing may deliver
+    ///     bytes of `wire` without asking.
+    ///   - deliver: gets the decoded bytes.
     func decode(
         _ wire: UnsafeRawBufferPointer,
-        into room: (UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer,
+        into destination: (UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer,
         deliver: (UnsafeRawBufferPointer) throws(TransportError) -> Void
     ) throws(TransportError)
 
-    /// Fills `wire` with bytes for the network and returns how many; 0 means that there is nothing to send now.
+    /// Fills `wire` with bytes for the network and returns their number; 0 means that there is nothing to send now.
     ///
-    /// `next` writes the protocol's next bytes into the space it is given, and returns how many; it is not called
-    /// before the handshake is over.
+    /// `next` writes the protocol's next bytes into the given space, and returns their number. It is not called before
+    /// the handshake is over.
     func encode(
         into wire: UnsafeMutableRawBufferPointer,
         from next: (UnsafeMutableRawBufferPointer) -> Int
@@ -44,20 +43,22 @@ package protocol Channel: AnyObject {
     /// Derives keys that only the two ends of this channel know.
     ///
     /// - Parameters:
-    ///   - label: what they are for; each purpose has its own.
-    ///   - target: gets as many bytes as it has room for.
-    /// - Throws: `protocolViolation` where the channel has no keys of its own, or the peer is not verified yet.
+    ///   - label: the purpose; each has a label of its own.
+    ///   - target: is filled completely.
+    /// - Throws: `protocolViolation` if the channel has no keys of its own, or the peer is not verified yet.
     func exportKeyingMaterial(_ label: String, into target: UnsafeMutableRawBufferPointer) throws(TransportError)
 
-    /// Queues what tells the peer that no more bytes will come, such as TLS's `close_notify`.
+    /// Queues the channel's end of data, such as TLS's `close_notify`.
     func finish()
 }
 
-/// The channel of the local socket: bytes as they are.
+/// The channel of the local socket, which changes no bytes.
 package final class PlainChannel: Channel {
     package let peer: PeerIdentity?
 
-    /// - Parameter peer: who the kernel says is at the other end.
+    /// Makes a channel.
+    ///
+    /// - Parameter peer: the identity that the kernel reports.
     package init(peer: PeerIdentity) {
         self.peer = peer
     }
@@ -79,7 +80,7 @@ package final class PlainChannel: Channel {
         next(wire)
     }
 
-    /// Throws `protocolViolation`: there are none.
+    /// Throws `protocolViolation`, because the local socket has no keys.
     package func exportKeyingMaterial(_: String, into _: UnsafeMutableRawBufferPointer) throws(TransportError) {
         throw TransportError(.protocolViolation, "the local socket has no keys")
     }

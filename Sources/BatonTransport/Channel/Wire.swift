@@ -3,20 +3,20 @@
 import BatonEventLoop
 import BatonProtocol
 
-/// The way of a connection's bytes: its socket, the channel over it, and the buffers between the two.
+/// The path of a connection's bytes: its socket, the channel over it, and the buffers between the two.
 ///
-/// Confined to its connection's actor. It owns neither handlers nor timers: the connection tells it when to move.
+/// Confined to its connection's actor. It has neither handlers nor timers: the connection calls it.
 final class Wire {
-    /// Bytes read from the socket, and bytes sent to it, in one turn of the loop: others on the loop get theirs.
+    /// The most bytes that one turn of the loop reads or sends, so that other connections get their turn.
     static let turn = 1 << 20
-    /// 256 KiB of what is encoded, and what TLS adds to that: 22 bytes to each 16 KiB.
+    /// 256 KiB of encoded bytes, and the overhead of TLS: 22 bytes for each 16 KiB.
     private static let capacity = 256 << 10 + 1024
 
     private let socket: Socket
     private let channel: any Channel
     private let input = Buffer(capacity: capacity)
     private let output = Buffer(capacity: capacity)
-    /// How much of `output` the socket has taken.
+    /// The number of bytes of `output` that the socket has taken.
     private var sent = 0
 
     init(socket: Socket, channel: any Channel) {
@@ -24,7 +24,7 @@ final class Wire {
         self.channel = channel
     }
 
-    /// Who the other side is, as the channel has proved it.
+    /// The identity of the peer, as the channel has verified it.
     var peer: PeerIdentity? { channel.peer }
 
     func exportKeyingMaterial(
@@ -37,9 +37,9 @@ final class Wire {
         try channel.start()
     }
 
-    /// What became of an attempt to read.
+    /// The result of an attempt to read.
     enum Input {
-        /// Nothing is there now, or the turn is over.
+        /// No more bytes are there now, or the turn is over.
         case paused
         /// The other side sends no more.
         case ended
@@ -48,10 +48,10 @@ final class Wire {
     /// Reads and decodes for at most a turn.
     ///
     /// - Parameters:
-    ///   - room: where what is decoded next is wanted: see ``Channel``.
-    ///   - deliver: gets what was decoded, borrowed for the time of the call; it may close this wire.
+    ///   - destination: the place for the next decoded bytes: see ``Channel``.
+    ///   - deliver: gets the decoded bytes, borrowed for the time of the call; it may close this wire.
     func receive(
-        into room: (UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer,
+        into destination: (UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer,
         _ deliver: (UnsafeRawBufferPointer) throws(TransportError) -> Void
     ) throws(TransportError) -> Input {
         var budget = Self.turn
@@ -60,8 +60,8 @@ final class Wire {
             case .bytes(let count):
                 budget -= count
                 let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(input.writable)[..<count])
-                try channel.decode(bytes, into: room, deliver: deliver)
-                // Less than there was room for: the socket is empty, and says when it is not.
+                try channel.decode(bytes, into: destination, deliver: deliver)
+                // A short read means that the socket is empty. It reports when it is not.
                 if count < input.capacity { return .paused }
             case .wouldBlock:
                 return .paused
@@ -72,7 +72,7 @@ final class Wire {
         return .paused
     }
 
-    /// Reads for at most a turn and forgets what came.
+    /// Reads for at most a turn and drops the bytes.
     ///
     /// - Returns: whether the other side may still send.
     func discardInput() -> Bool {
@@ -95,12 +95,12 @@ final class Wire {
         }
     }
 
-    /// Whether everything that was encoded has gone to the socket.
+    /// Whether the socket has taken all encoded bytes.
     var isEmpty: Bool { sent == output.count }
 
-    /// Encodes the next bytes for the socket, once it has taken the last ones.
+    /// Encodes the next bytes for the socket, after it has taken the last ones.
     ///
-    /// - Parameter next: writes the protocol's next bytes into the space it is given, and returns how many.
+    /// - Parameter next: writes the protocol's next bytes into the given space, and returns their number.
     /// - Returns: whether there are any.
     func fill(from next: (UnsafeMutableRawBufferPointer) -> Int) throws(TransportError) -> Bool {
         sent = 0
@@ -111,7 +111,7 @@ final class Wire {
 
     /// Gives the socket as much as it takes, once.
     ///
-    /// - Returns: how many bytes it took.
+    /// - Returns: the number of bytes taken.
     func push() throws(TransportError) -> Int {
         do {
             let count = try socket.write(UnsafeRawBufferPointer(rebasing: output.bytes[sent...]))
@@ -122,19 +122,20 @@ final class Wire {
         }
     }
 
-    /// Has the socket tell when it takes bytes again.
+    /// Sets whether the socket reports when it takes bytes again.
     func wantWrite(_ wanted: Bool) {
         socket.wantWrite(wanted)
     }
 
-    /// Queues the channel's farewell, such as TLS's `close_notify`.
-    func sayFarewell() {
+    /// Queues the channel's end of data, such as TLS's `close_notify`.
+    func finishChannel() {
         channel.finish()
     }
 
-    /// Ends this side's direction. The socket is to be closed when ``discardInput()`` tells that the other side has
-    /// ended its own: a socket that is closed while bytes lie unread in it destroys what it sent last (RFC 1122,
-    /// section 4.2.2.13).
+    /// Ends this side's direction.
+    ///
+    /// Close the socket when ``discardInput()`` reports that the other side has ended its own. A socket that is closed
+    /// with unread bytes destroys the last bytes that it sent (RFC 1122, section 4.2.2.13).
     func endOutput() {
         socket.wantWrite(false)
         socket.shutdownWrite()

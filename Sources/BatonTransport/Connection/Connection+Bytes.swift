@@ -3,17 +3,18 @@
 import BatonEventLoop
 import BatonProtocol
 
-/// The movement of bytes between the wire and the protocol, and what the protocol says of it.
+/// The movement of bytes between wire and protocol, and the events of the protocol.
 extension Connection {
     func socketIsReadable() {
         if case .ended = state {
-            // It lingers: see ``Wire/endOutput()``.
+            // The connection lingers: see ``Wire/endOutput()``.
             if !wire.discardInput() { closeSocket() }
             return
         }
         do {
             switch try wire.receive(
-                into: { scratch in room(scratch) }, { bytes throws(TransportError) in receive(bytes) })
+                into: { scratch in destination(orScratch: scratch) }, { bytes throws(TransportError) in receive(bytes) }
+            )
             {
             case .paused:
                 flush()
@@ -26,11 +27,11 @@ extension Connection {
         }
     }
 
-    /// Where the next bytes of the peer belong: in the buffer of a stream, or, for a short time, in `scratch`.
-    private func room(_ scratch: UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer {
+    /// The place for the next bytes of the peer: the buffer of a stream, or `scratch` for other bytes.
+    private func destination(orScratch scratch: UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer {
         switch session.expected {
         case .payload(let id, let count):
-            if let room = streams.room(for: id, atMost: count) { return room }
+            if let buffer = streams.receiveBuffer(for: id, atMost: count) { return buffer }
             return UnsafeMutableRawBufferPointer(rebasing: scratch.prefix(count))
         case .frame(let count):
             return UnsafeMutableRawBufferPointer(rebasing: scratch.prefix(count))
@@ -43,9 +44,9 @@ extension Connection {
         while !rest.isEmpty {
             let taken = try? session.receive(rest, now: now) { id, bytes in streams.receive(bytes, for: id) }
             handleEvents()
-            hushTalkative()
+            resetStreamsWithUnwantedInput()
             streams.wakeReadersIfCrowded()
-            // A session that failed has said so by its last event, which ended this connection.
+            // A session that failed has reported it as its last event, which ended this connection.
             guard let taken else { return }
             rest = UnsafeRawBufferPointer(rebasing: rest[taken...])
         }
@@ -59,7 +60,7 @@ extension Connection {
         switch event {
         case .helloReceived:
             if case .handshaking = state { state = .open }
-            takeShare()
+            claimShare()
             wakeReadyWaiters()
         case .opened(let id, let request):
             receive(request, opening: id)
@@ -73,11 +74,13 @@ extension Connection {
         case .reset(let id, let code):
             guard let state = streams[id], state.failure == nil else { return }
             fail(state, with: .reset(code))
+        case .stopped(let id, let code):
+            streams[id]?.stop(.reset(code))
         case .writable:
             break
         case .closed(let id):
             if streams[id]?.isAbandoned == true { streams.remove(id) }
-            placeWaiters.wakeAll()
+            closedWaiters.wakeAll()
         case .goAwayReceived(let code, _):
             goAwayCode = code
             if case .open = state { state = .draining }
@@ -88,18 +91,18 @@ extension Connection {
         }
     }
 
-    /// Takes a stream of the peer's, unless there is no room for what it asks.
+    /// Accepts a stream of the peer, unless the budget has no room for its request.
     private func receive(_ request: [UInt8], opening id: StreamID) {
-        var room: GrowingRoom?
+        var reservation: ByteReservation?
         if let requests {
-            room = requests.room(of: 2 * request.count)
-            guard room != nil else { return session.reset(id, code: .limitExceeded) }
+            reservation = requests.reservation(of: 2 * request.count)
+            guard reservation != nil else { return session.reset(id, code: .limitExceeded) }
         }
-        streams.insert(id, StreamState(isLocal: false, room: room))
+        streams.insert(id, StreamState(isLocal: false, reservation: reservation))
         arrivals.append(id, request)
     }
 
-    /// Sends what there is to send, until the socket takes no more.
+    /// Sends until there is nothing more to send, or the socket takes no more.
     func flush() {
         var budget = Wire.turn
         do {
@@ -113,15 +116,15 @@ extension Connection {
             return end(error)
         }
         wire.wantWrite(false)
-        guard case .closing(let hasSaidFarewell) = state else { return armTimer() }
-        // A peer that has not said a word is not waited for.
-        if hasSaidFarewell { return end(.connectionEnded, lingering: wire.peer != nil) }
-        state = .closing(hasSaidFarewell: true)
-        wire.sayFarewell()
+        guard case .closing(let isChannelFinished) = state else { return armTimer() }
+        // A peer that has not sent anything is not waited for.
+        if isChannelFinished { return end(.connectionEnded, lingering: wire.peer != nil) }
+        state = .closing(isChannelFinished: true)
+        wire.finishChannel()
         flush()
     }
 
-    /// Encodes the next bytes for the socket; `false` when there are none.
+    /// Encodes the next bytes for the socket. Returns false if there are none.
     private func fillWire() throws(TransportError) -> Bool {
         let now = Instant.now
         let hasBytes = try wire.fill { space in session.nextOutput(into: space, now: now) }
@@ -130,8 +133,8 @@ extension Connection {
         return hasBytes
     }
 
-    /// Ends the connection after one attempt to tell the peer why: an alert of the channel or a GOAWAY that the session
-    /// has queued.
+    /// Ends the connection after one attempt to tell the peer why, by an alert of the channel or a GOAWAY that the
+    /// session has queued.
     private func endTellingPeer(_ error: TransportError) {
         if case .ended = state { return }
         var hasToldPeer = false

@@ -6,22 +6,20 @@ import Glibc
 import SystemPackage
 
 extension Connection {
-    /// How long a node may take to accept a local connection.
+    /// The longest time for a node to accept a local connection.
     private static let localDeadline = Duration.seconds(5)
 
-    /// Connects to the node's Unix-domain socket, and says hello.
+    /// Connects to the node's Unix-domain socket, and sends HELLO.
     ///
-    /// - Throws: ``TransportError``, `unreachable` where no node listens, and for no other reason; `refused` where it
-    ///   is another user's: root's aside, whoever may write where the socket is could wait there for what is said to
-    ///   it.
+    /// - Throws: ``TransportError``: `unreachable` only if no node listens; `refused` if the node belongs to another
+    ///   user than this one or root. Anyone who may write to the folder of the socket could otherwise listen there.
     package static func connect(
         toLocalSocket path: String, on loop: EventLoop
     ) async throws(TransportError) -> Connection {
         try await connect(toLocalSocket: path, as: geteuid(), on: loop)
     }
 
-    /// The same as a user. No program says who that is, or does without the owner: only the tests of attacks see whom
-    /// that would make it talk to.
+    /// The same for a given user. Only the tests of attacks name a user or drop the check of the owner.
     package static func connect(
         toLocalSocket path: String, as user: UInt32, requiringOwner: Bool = true, on loop: EventLoop
     ) async throws(TransportError) -> Connection {
@@ -53,8 +51,8 @@ extension Connection {
 }
 
 extension Limits {
-    /// Limits of the local socket: the end of the peer is seen at once, and with no round trip small windows are as
-    /// fast as large ones, so that many applications together stay small.
+    /// Limits of the local socket. It shows the end of the peer at once. Without a round trip, small windows are as
+    /// fast as large ones, so many applications together use little memory.
     package static var local: Limits {
         var limits = Limits()
         limits.idleInterval = nil

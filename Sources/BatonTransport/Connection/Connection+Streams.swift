@@ -3,15 +3,15 @@
 import BatonEventLoop
 import BatonProtocol
 
-/// What a stream's owner does with it; ``Stream`` is the face of these.
+/// Calls of a stream's owner; ``Stream`` is their public face.
 extension Connection {
     /// Opens a stream with an encoded request.
     ///
-    /// - Parameter window: what the peer may send before any of it is read, in bytes, where that is known to be much:
-    ///   as far as the other streams leave so much of the connection's window (`Session.widenWindow(of:to:)`). Without
-    ///   it, the default, what the connection's limits say.
-    /// - Throws: ``TransportError`` when the connection is closing or has ended, the peer allows no more streams, or
-    ///   the task was cancelled before the handshake was over.
+    /// - Parameter window: the bytes that the peer may send before any are read, for a caller that expects many. It is
+    ///   limited by what the other streams leave of the connection's window (`Session.widenWindow(of:to:)`). Nil, the
+    ///   default, uses the connection's limits.
+    /// - Throws: ``TransportError`` if the connection is closing or has ended, the peer allows no more streams, or the
+    ///   task was cancelled before the handshake was over.
     package func open(_ request: [UInt8], window: Int? = nil) async throws(TransportError) -> Stream {
         try await ready()
         let id: StreamID
@@ -26,19 +26,22 @@ extension Connection {
         return Stream(id: id, connection: self)
     }
 
-    /// The next stream that the peer has opened; `nil` when the connection has ended or the task is cancelled.
+    /// The next stream that the peer has opened; `nil` if the connection has ended or the task is cancelled.
     func nextIncoming() async -> IncomingStream? {
         while true {
             if let (id, request) = arrivals.next() {
                 return IncomingStream(stream: Stream(id: id, connection: self), request: request)
             }
             if hasEnded { return nil }
-            let ticket = arrivals.waiter.ticket()
+            guard let ticket = arrivals.waiter.claim() else {
+                preconditionFailure("two tasks wait for the next stream of one connection")
+            }
             await withTaskCancellationHandler {
-                await park(unless: !self.arrivals.isEmpty || self.hasEnded) { self.arrivals.waiter.wait($0, ticket) }
+                await park(unless: !self.arrivals.isEmpty || self.hasEnded) { self.arrivals.waiter.wait($0) }
             } onCancel: {
                 loop.execute { [weak self] in self?.assumeIsolated { $0.arrivals.waiter.wake(ticket) } }
             }
+            arrivals.waiter.release()
             if Task.isCancelled { return nil }
         }
     }
@@ -70,7 +73,7 @@ extension Connection {
     }
 
     func reserve(_ id: StreamID, _ bytes: Int) throws(TransportError) {
-        guard try stream(id).room?.grow(by: bytes) ?? true else {
+        guard try stream(id).reservation?.grow(by: bytes) ?? true else {
             throw TransportError(.limitExceeded, "there is no room for the answer: too much is being asked at once")
         }
     }
@@ -79,9 +82,9 @@ extension Connection {
         _ id: StreamID, atLeast bound: Int, reusing buffer: Buffer?, framing: Framing?
     ) async throws(TransportError) -> Buffer? {
         let state = try stream(id)
-        // Before anything changes that the waiting one has asked for.
-        guard !state.reader.isTaken else { throw .alreadyWaiting }
-        if let framing { state.frame(framing) }
+        // Checked before this changes what the waiting task has asked for.
+        guard !state.reader.hasWaiter else { throw .alreadyWaiting }
+        if let framing { state.setFraming(framing) }
         if let buffer { state.recycle(buffer) }
         let consumed = state.takeConsumed()
         streams.release(consumed)
@@ -89,14 +92,18 @@ extension Connection {
         state.readerBound = max(1, min(bound, Self.readBound, session.window(of: id) / 2))
         while true {
             if let failure = state.failure, !state.isWhole { throw failure }
-            if streams.isWorthReading(state) || state.hasEnded { return state.next() }
+            if streams.isWorthReading(state) || state.hasEnded {
+                if let buffer = state.next() { return buffer }
+                if let failure = state.endFailure { throw failure }
+                return nil
+            }
             try await wait(for: \.reader, of: state, id) {
                 self.streams.isWorthReading(state) || state.failure != nil || state.hasEnded
             }
         }
     }
 
-    func settle(_ id: StreamID) {
+    func lowerReadBound(_ id: StreamID) {
         guard let state = streams[id] else { return }
         state.readerBound = 1
         if streams.isWorthReading(state) { state.reader.wake() }
@@ -106,7 +113,7 @@ extension Connection {
         loop.execute { [weak self] in
             self?.assumeIsolated { connection in
                 connection.streams.ignoreInput(of: id)
-                connection.hushTalkative()
+                connection.resetStreamsWithUnwantedInput()
                 connection.flush()
             }
         }
@@ -118,24 +125,34 @@ extension Connection {
 
     func write(_ id: StreamID, _ buffer: Buffer, queueBound: Int) async throws(TransportError) -> Int {
         let state = try stream(id)
-        if let failure = state.failure { throw failure }
+        if let failure = state.failure ?? state.writeFailure { throw failure }
         guard !state.hasFinished else { throw .streamClosed }
+        if session.queuedBytes(of: id) + buffer.count > queueBound {
+            guard !state.writer.hasWaiter else { throw .alreadyWaiting }
+            guard !Task.isCancelled else { throw .cancelled }
+        }
         session.send(id, buffer)
         flush()
-        return try await waitForQueue(of: id, atMost: queueBound)
+        do throws(TransportError) {
+            return try await waitForQueue(of: id, atMost: queueBound)
+        } catch {
+            // The bytes are queued and will be sent. After an error the caller might send them again.
+            guard error.code == .cancelled else { throw error }
+            return session.queuedBytes(of: id)
+        }
     }
 
-    /// Waits until no more than so many bytes of a stream are queued, and returns how many are.
+    /// Waits until at most `bound` bytes of a stream are queued, and returns how many are.
     func waitForQueue(of id: StreamID, atMost bound: Int) async throws(TransportError) -> Int {
         let state = try stream(id)
         while true {
-            if let failure = state.failure { throw failure }
+            if let failure = state.failure ?? state.writeFailure { throw failure }
             let queued = session.queuedBytes(of: id)
             if queued <= bound { return queued }
+            guard !state.writer.hasWaiter else { throw .alreadyWaiting }
+            state.writerBound = bound
             try await wait(for: \.writer, of: state, id) {
                 self.session.queuedBytes(of: id) <= bound || state.failure != nil
-            } asleep: {
-                state.writerBound = bound
             }
         }
     }
@@ -154,37 +171,37 @@ extension Connection {
         flush()
     }
 
-    /// Waits until a stream has given its place back, cancelled or not.
-    func left(_ id: StreamID) async {
+    /// Waits until a stream no longer counts as open, cancelled or not.
+    func untilClosed(_ id: StreamID) async {
         while session.holds(id) {
             if hasEnded { return }
             await park(unless: !self.session.holds(id) || self.hasEnded, cancelled: false) {
-                self.placeWaiters.add($0)
+                self.closedWaiters.add($0)
             }
         }
     }
 
-    /// Waits until a stream has given its place back, or the task is cancelled.
-    func gone(_ id: StreamID) async {
+    /// Waits until a stream no longer counts as open, or the task is cancelled.
+    func untilClosedOrCancelled(_ id: StreamID) async {
         while session.holds(id), !hasEnded, !Task.isCancelled {
-            let ticket = placeWaiters.ticket()
+            let ticket = closedWaiters.ticket()
             await withTaskCancellationHandler {
-                await park(unless: !self.session.holds(id) || self.hasEnded) { self.placeWaiters.add($0, ticket) }
+                await park(unless: !self.session.holds(id) || self.hasEnded) { self.closedWaiters.add($0, ticket) }
             } onCancel: {
-                loop.execute { [weak self] in self?.assumeIsolated { $0.placeWaiters.wake(ticket) } }
+                loop.execute { [weak self] in self?.assumeIsolated { $0.closedWaiters.wake(ticket) } }
             }
         }
     }
 
-    /// The last reference to a stream is gone: nobody will read it or write to it any more.
+    /// Forgets a stream whose last reference is gone: nobody will read from it or write to it.
     nonisolated func abandon(_ id: StreamID) {
         loop.execute { [weak self] in self?.assumeIsolated { $0.forget(id) } }
     }
 
-    /// Aborts what is not finished.
+    /// Aborts a stream that is not finished.
     ///
-    /// Where only the peer's END is missing it is waited for. An abort would take away what is still queued of an
-    /// answer that this side gave, and would tell the peer that nobody heard the one that it gave.
+    /// If only the peer's END is missing, it waits for that. An abort would drop queued bytes of an answer of this
+    /// side, and would tell the peer that nobody read its own.
     private func forget(_ id: StreamID) {
         guard let state = streams[id] else { return }
         let unread = streams.discard(state)
@@ -203,17 +220,17 @@ extension Connection {
         }
     }
 
-    /// Ends a stream on this side: who waits for it wakes, and what is unread is dropped. Whoever calls it aborts the
-    /// stream in the protocol too, which gives the credit back.
+    /// Ends a stream on this side: wakes its waiting tasks and drops unread bytes. The caller also aborts the stream in
+    /// the protocol, which returns their credit.
     func fail(_ state: StreamState, with error: TransportError) {
         state.failure = error
         _ = streams.discard(state)
         state.wakeAll()
     }
 
-    /// Aborts streams on which the peer sends what nobody reads.
-    func hushTalkative() {
-        for id in streams.takeTalkative() {
+    /// Aborts streams on which the peer sends bytes that nobody reads.
+    func resetStreamsWithUnwantedInput() {
+        for id in streams.takeUnwantedInput() {
             guard let state = streams[id] else { continue }
             session.reset(id, code: state.isAbandoned ? .cancelled : .protocolError)
             fail(state, with: .streamClosed)
@@ -234,32 +251,23 @@ extension Connection {
         flush()
     }
 
-    /// - Parameters:
-    ///   - isDue: whether there is nothing to wait for any more.
-    ///   - asleep: notes what it waits for, at the moment in which it begins to wait.
-    /// - Throws: `alreadyWaiting` where another task does. Who is at fault for that may be this program, which a peer
-    ///   has made wait by not reading: nothing more than this stream is to end of it.
+    /// Waits for a change of a stream's state.
+    ///
+    /// - Parameter isDue: whether there is nothing to wait for any more.
+    /// - Throws: `alreadyWaiting` if another task waits for the same; `cancelled`.
     private func wait(
         for waiter: any ReferenceWritableKeyPath<StreamState, Waiter> & Sendable, of state: StreamState, _ id: StreamID,
-        until isDue: () -> Bool, asleep: () -> Void = {}
+        until isDue: () -> Bool
     ) async throws(TransportError) {
-        var isRefused = false
-        let ticket = state[keyPath: waiter].ticket()
+        guard let ticket = state[keyPath: waiter].claim() else { throw .alreadyWaiting }
         await withTaskCancellationHandler {
-            await park(unless: isDue()) { continuation in
-                guard !state[keyPath: waiter].isTaken else {
-                    isRefused = true
-                    return continuation.resume()
-                }
-                asleep()
-                state[keyPath: waiter].wait(continuation, ticket)
-            }
+            await park(unless: isDue()) { state[keyPath: waiter].wait($0) }
         } onCancel: {
             loop.execute { [weak self] in
                 self?.assumeIsolated { $0.streams[id]?[keyPath: waiter].wake(ticket) }
             }
         }
-        if isRefused { throw .alreadyWaiting }
+        state[keyPath: waiter].release()
         if Task.isCancelled { throw .cancelled }
     }
 }

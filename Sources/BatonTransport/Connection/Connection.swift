@@ -6,25 +6,25 @@ import Synchronization
 
 /// One connection to a peer: the driver that joins socket, channel and protocol.
 ///
-/// The actor's executor is its event loop, so that a readiness handler enters it synchronously, and so that nothing
-/// here needs a lock. Bytes go socket → channel → session → stream buffers, and back the same way, within one turn of
-/// the loop. Nothing is buffered without bound: receiving is bounded by the credit that the session grants, sending
-/// by ``sendQueueBound`` for each stream.
+/// The actor's executor is its event loop, so a readiness handler enters it synchronously, and nothing here needs a
+/// lock. Within one turn of the loop, bytes go from the socket through channel and session to stream buffers, or back.
+/// Every buffer is bounded: received bytes by the credit that the session grants, sent bytes by ``sendQueueBound`` for
+/// each stream.
 ///
-/// This file has the connection's life; its streams are in `Connection+Streams.swift`, and the movement of bytes in
-/// `Connection+Bytes.swift`.
+/// This file has the life of the connection. `Connection+Streams.swift` has its streams, and `Connection+Bytes.swift`
+/// the movement of bytes.
 package actor Connection {
-    /// How much of one stream may be queued before ``Stream/write(_:queueBound:)`` waits. Two document chunks: one that
-    /// is being sent while the next is read from the disk.
+    /// The queued bytes of one stream at which ``Stream/write(_:queueBound:)`` waits. They are two document chunks: one
+    /// is sent while the next is read from the disk.
     package static let sendQueueBound = 2 << 20
-    /// Bytes that the kernel is given ahead of what the network takes, at most: 256 KiB. Half a millisecond at the
-    /// speed of a disk, a quarter of a second at 8 Mbit/s.
+    /// The most bytes that the kernel holds and has not sent: 256 KiB. That is half a millisecond at the speed of a
+    /// disk, and a quarter of a second at 8 Mbit/s.
     static let unsentBound = 256 << 10
-    /// The most that a reader may wait for: a chunk of a document, and what its record adds. Half of what a stream's
-    /// credit allows at first is the bound where that is less, or the peer would wait too.
+    /// The most bytes that a reader may wait for: a chunk of a document and its record header. Half of a stream's first
+    /// credit is the bound if that is less, or the peer would wait too.
     package static let readBound = 1 << 20 + 4096
 
-    /// The event loop that this connection lives on.
+    /// The event loop of this connection.
     package nonisolated let loop: EventLoop
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -37,10 +37,10 @@ package actor Connection {
     var streams: StreamTable
     var arrivals = Arrivals()
     private let budget: ReceiveBudget?
-    /// What the peer's requests may hold; `nil` without a budget.
+    /// The budget for requests of the peer; `nil` without one.
     let requests: RequestShare?
-    /// What the peer may make this connection hold: given back when nobody holds the connection any more, because what
-    /// has arrived can be read after its end.
+    /// The bytes that the peer may make this connection hold. They are given back with the last reference to the
+    /// connection, because received bytes can be read after its end.
     private var share: ReceiveShare?
 
     var state = State.handshaking {
@@ -49,19 +49,19 @@ package actor Connection {
             canOpen.store(opens, ordering: .relaxed)
         }
     }
-    /// For ``isOpen``, which is asked on other loops.
+    /// The state behind ``isOpen``, which other loops read.
     private nonisolated let canOpen = Atomic<Bool>(false)
-    /// What the peer's last GOAWAY said.
+    /// The code of the peer's last GOAWAY.
     var goAwayCode = ApplicationErrorCode.noError
     private let socket: Socket
     /// Made by ``start()``, because its handler refers to this actor.
     private var timer: Timer?
     private var armedDeadline: Instant?
-    /// Runs while the connection closes or its socket lingers, and keeps the connection alive for that time.
+    /// The deadline of a connection that closes or lingers. It keeps the connection alive for that time.
     private var closing: Timer?
     private var readyWaiters = WaiterList()
-    /// Woken whenever a stream has given its place back.
-    var placeWaiters = WaiterList()
+    /// Woken whenever a stream no longer counts as open.
+    var closedWaiters = WaiterList()
     private var endWaiters = WaiterList()
     private var closeWaiters = WaiterList()
 
@@ -69,22 +69,24 @@ package actor Connection {
         /// The peer's first frame has not been read: nothing counts as authenticated.
         case handshaking
         case open
-        /// The peer said that it is going away: what is under way goes on, nothing new begins.
+        /// The peer has announced that it is going away: open streams continue, and no new ones begin.
         case draining
-        /// ``close(_:)`` was called: what is queued may still leave.
-        case closing(hasSaidFarewell: Bool)
+        /// ``close(_:)`` was called: queued bytes may still leave.
+        case closing(isChannelFinished: Bool)
         case ended(TransportError)
     }
 
+    /// Makes a connection that is not started.
+    ///
     /// - Parameters:
     ///   - socket: connected; the connection owns it from here on.
     ///   - channel: fresh.
-    ///   - role: who dialled.
-    ///   - limits: what this side allows; the peer's come with its HELLO.
-    ///   - revocationNumber: what HELLO tells of the revocation lists held here; 0, the default, where there is none.
-    ///   - budget: what all connections share for what they receive. With one, the connection's window begins at its
-    ///     floor and becomes this connection's share, within `limits`, once the peer is known; and a stream is refused
-    ///     (`limitExceeded`) for whose request there is no room.
+    ///   - role: the side of the connection.
+    ///   - limits: the limits of this side; those of the peer come with its HELLO.
+    ///   - revocationNumber: the number of the revocation list held here, for HELLO; 0, the default, if there is none.
+    ///   - budget: the shared budget of all connections for received bytes. With one, the connection's window begins at
+    ///     its floor and becomes this connection's share, within `limits`, once the peer is known. A stream is then
+    ///     refused (`limitExceeded`) if there is no room for its request.
     package init(
         socket: sending Socket, channel: sending any Channel, role: Role, limits: Limits = Limits(),
         revocationNumber: UInt64 = 0, budget: ReceiveBudget? = nil, on loop: EventLoop
@@ -94,7 +96,7 @@ package actor Connection {
         self.limits = limits
         self.budget = budget
         requests = budget?.requestShare()
-        // What is urgent is queued here in front of documents, and waits behind all that the kernel has taken.
+        // The session sends urgent frames ahead of documents, but they wait behind all bytes that the kernel has taken.
         socket.limitUnsent(to: Self.unsentBound)
         self.socket = socket
         wire = Wire(socket: socket, channel: channel)
@@ -121,9 +123,9 @@ package actor Connection {
         flush()
     }
 
-    /// Waits until the handshake is over and the peer's first frame has been read: from then on ``peer`` holds.
+    /// Waits until the handshake is over and the peer's first frame has been read. From then on ``peer`` is valid.
     ///
-    /// - Throws: ``TransportError``: why the connection ended before, or `cancelled`.
+    /// - Throws: ``TransportError``: the reason why the connection ended before, or `cancelled`.
     package func ready() async throws(TransportError) {
         while case .handshaking = state {
             let ticket = readyWaiters.ticket()
@@ -137,7 +139,7 @@ package actor Connection {
         if case .ended(let error) = state { throw error }
     }
 
-    /// Who the peer is, proved by the channel; `nil` before ``ready()``.
+    /// The identity of the peer, verified by the channel; `nil` before ``ready()``.
     package var peer: PeerIdentity? {
         switch state {
         case .handshaking: nil
@@ -145,13 +147,13 @@ package actor Connection {
         }
     }
 
-    /// Derives keys that only the two ends of this connection know, and no other connection of theirs.
+    /// Derives keys that only the two ends of this connection know. Every connection has different ones.
     ///
     /// - Parameters:
-    ///   - label: what they are for; each purpose has its own.
-    ///   - target: gets as many bytes as it has room for.
-    /// - Throws: ``TransportError``: why the connection ended; `protocolViolation` before ``ready()`` and where the
-    ///   channel has no keys.
+    ///   - label: the purpose; each has a label of its own.
+    ///   - target: is filled completely.
+    /// - Throws: ``TransportError``: the reason why the connection ended; `protocolViolation` before ``ready()`` and if
+    ///   the channel has no keys.
     package func exportKeyingMaterial(
         _ label: String, into target: UnsafeMutableRawBufferPointer
     ) throws(TransportError) {
@@ -162,13 +164,13 @@ package actor Connection {
         }
     }
 
-    /// What the peer's HELLO told of the revocation lists that it holds; `nil` before ``ready()``.
+    /// The number of the revocation list that the peer holds, by its HELLO; `nil` before ``ready()``.
     package var peerRevocationNumber: UInt64? { session.peer?.revocationNumber }
 
-    /// Where the peer is.
+    /// The address of the peer.
     package nonisolated var remoteAddress: SocketAddress { socket.remoteAddress }
 
-    /// Where this side's end of the connection is.
+    /// The address of this side.
     package nonisolated var localAddress: SocketAddress { socket.localAddress }
 
     /// Whether no stream is open, in either direction.
@@ -176,10 +178,10 @@ package actor Connection {
 
     /// Whether ``open(_:)`` can work: the connection lives, neither side is going away, and the peer serves streams.
     ///
-    /// Callable from anywhere, without waiting for the loop: it may have ended by the time of the answer.
+    /// Callable from anywhere, without waiting for the loop. The connection may have ended by the time of the answer.
     package nonisolated var isOpen: Bool { canOpen.load(ordering: .relaxed) }
 
-    /// Waits for the connection's end, cancelled or not, and tells why it ended.
+    /// Waits for the connection's end, cancelled or not, and returns the reason.
     @discardableResult
     package func ended() async -> TransportError {
         while true {
@@ -188,8 +190,8 @@ package actor Connection {
         }
     }
 
-    /// Closes politely: tells the peer, lets what its credit allows leave, and waits until the peer has ended its
-    /// direction too, so that nothing that was sent is lost; all that for at most 2 s. Then it closes the socket.
+    /// Closes politely, within 2 s: tells the peer, sends what its credit allows, and waits until the peer has ended
+    /// its direction too, so that nothing sent is lost. Then it closes the socket.
     ///
     /// Streams that are still open then fail with ``TransportError/Code/connectionLost``.
     package func close(_ code: ApplicationErrorCode = .noError) async {
@@ -206,21 +208,21 @@ package actor Connection {
         }
     }
 
-    /// Ends the connection at once: nothing that is queued leaves any more, and nothing is read.
+    /// Ends the connection at once: drops queued bytes and reads no more.
     package func abort() {
         end(.connectionEnded)
         closeSocket()
     }
 
-    /// Lets what is queued leave, from now on and for a time.
+    /// Starts the polite close, in which queued bytes may leave for a limited time.
     func beginClosing() {
-        state = .closing(hasSaidFarewell: false)
+        state = .closing(isChannelFinished: false)
         armClosing()
     }
 
     /// Ends the connection: every wait on it returns, and the socket is closed.
     ///
-    /// - Parameter lingering: the peer may still have to read what was sent last.
+    /// - Parameter lingering: whether the peer may still have to read the last bytes.
     func end(_ error: TransportError, lingering: Bool = false) {
         if case .ended = state { return }
         let error = error.explained(by: goAwayCode)
@@ -235,11 +237,11 @@ package actor Connection {
         }
         arrivals.waiter.wake()
         readyWaiters.wakeAll()
-        placeWaiters.wakeAll()
+        closedWaiters.wakeAll()
         endWaiters.wakeAll()
     }
 
-    /// The last words have been said, and heard as far as that can be known.
+    /// Closes the socket, when the peer has read the last bytes or the time is over.
     func closeSocket() {
         wire.close()
         closing?.cancel()
@@ -259,8 +261,8 @@ package actor Connection {
         closing = timer
     }
 
-    /// The peer is known now: its window becomes its share of what there is for all.
-    func takeShare() {
+    /// Raises the window to this connection's share of the budget, because the peer is known now.
+    func claimShare() {
         guard let budget, share == nil else { return }
         let share = budget.share()
         self.share = share
@@ -274,18 +276,17 @@ package actor Connection {
 
     private var isHandshaking: Bool { if case .handshaking = state { true } else { false } }
 
-    /// Puts a task to sleep on this actor's loop, unless there is nothing to wait for any more.
+    /// Suspends a task until it is woken, unless there is nothing to wait for any more.
     ///
-    /// By itself a continuation resumes wherever its task runs what belongs to no actor, and the task comes here from
-    /// there: one thread would be woken to wake another. So the task prefers the loop while it waits (SE-0417). It
-    /// leaves this actor for that: what it waits for may come between its look and its wait, and so may another task
-    /// that waits for the same. The former is looked at once more here; where only one may wait, `add` looks at the
-    /// latter.
+    /// By default a continuation resumes on the executor for code without an actor, and the task comes to this actor
+    /// from there, so one thread would be woken to wake another. So the task prefers the loop while it waits (SE-0417).
+    /// For that it leaves this actor between the caller's look and the wait. So `isDue` is checked again here, and a
+    /// caller that admits only one waiting task claims its place before.
     ///
     /// - Parameters:
-    ///   - isDue: whether what is waited for has come.
+    ///   - isDue: whether there is nothing to wait for.
     ///   - cancelled: whether a cancelled task does not wait.
-    ///   - add: keeps the continuation where it will be woken.
+    ///   - add: keeps the continuation until it is resumed.
     func park(
         unless isDue: @autoclosure () -> Bool, cancelled: Bool = true,
         _ add: (CheckedContinuation<Void, Never>) -> Void

@@ -3,35 +3,38 @@
 package import BatonEventLoop
 import BatonProtocol
 
-/// What the peers of a class of connections together may make this process hold, whatever the number of connections.
+/// The bytes that the peers of a class of connections may make this process hold, whatever the number of connections.
 ///
-/// Credit is a promise that cannot be taken back, so it is what counts here, and not what has come: the sum of the
-/// connections' greatest windows never exceeds the part of the ``BatonEventLoop/ByteBudget``. What is reserved in it is
-/// the connections' in equal floors, which keep each going however many there are; when its peer is known it gets,
-/// above the floor, half of what is left, up to the most that a window may grow to, and keeps that until it is gone. So
-/// the first has a window for a long and fast link, and those after it still more than a link of 100 MB/s at 2 ms has
-/// under way. Strangers, whose handshake does not succeed, get no share.
+/// Credit is a promise that cannot be taken back. So this counts credit and not received bytes: the sum of the
+/// connections' greatest windows never exceeds the part of the ``BatonEventLoop/ByteBudget``. The reserve of the part
+/// is divided into equal floors, which keep every connection going. A connection whose peer is known also gets half of
+/// the bytes that are left, up to the greatest window, for as long as it lives.
+///
+/// So the first connection has a window for a long and fast link, and later ones still have more than a link of 100
+/// MB/s at 2 ms needs. Unauthenticated peers get no share.
 ///
 /// Safe to use from any thread.
 package final class ReceiveBudget: Sendable {
-    /// Bytes that every connection may hold, also before its peer is known.
+    /// The bytes that every connection may hold, also before its peer is known.
     package let floor: Int
-    /// The connection window, in bytes, that a share begins with, if it is as large.
+    /// The connection's window when it gets its share, in bytes, if the share is as large.
     let initialWindow: Int
 
     private let maximumWindow: Int
     private let part: ByteBudget.Part
     private let requests: ByteBudget.Part?
-    /// Of what is reserved for requests, each connection's.
+    /// Each connection's part of the reserve for requests.
     private let requestFloor: Int
 
+    /// Makes a budget.
+    ///
     /// - Parameters:
-    ///   - part: of these connections alone; what is reserved in it is their floors.
-    ///   - connections: the most that there are at once, those in their handshake included. Their owner sees to that.
-    ///   - initialWindow: what a connection's window begins with, where its share allows it.
+    ///   - part: for these connections only; its reserve becomes their floors.
+    ///   - connections: the most connections at once, also those in their handshake. Their owner enforces it.
+    ///   - initialWindow: a connection's window when it gets its share, if the share allows it.
     ///   - maximumWindow: the greatest share.
-    ///   - requests: for what the peers ask and are answered, of these connections alone; what is reserved in it is
-    ///     theirs in equal floors as well. Without one, the default, only the protocol bounds that.
+    ///   - requests: for requests of the peers and their answers, of these connections only; its reserve becomes equal
+    ///     floors as well. Without one, the default, only the protocol bounds them.
     package init(
         part: ByteBudget.Part, connections: Int, initialWindow: Int, maximumWindow: Int,
         requests: ByteBudget.Part? = nil
@@ -49,12 +52,12 @@ package final class ReceiveBudget: Sendable {
         precondition(isThereToo, "nobody else uses the part")
     }
 
-    /// What one connection's requests may hold, its floor included.
+    /// The budget of one connection for requests, with its floor.
     func requestShare() -> RequestShare? {
         requests.map { RequestShare(floor: requestFloor, above: $0) }
     }
 
-    /// Bytes that are left above the floors of all connections.
+    /// The bytes above the floors that are left.
     var available: Int { part.available }
 
     /// The limits of a connection whose peer is not known yet.
@@ -65,15 +68,15 @@ package final class ReceiveBudget: Sendable {
         return limits
     }
 
-    /// A connection's share: its floor and half of what is left. It goes back with the last reference.
+    /// A connection's share: its floor and half of the bytes that are left. They go back with the last reference.
     func share() -> ReceiveShare {
         ReceiveShare(floor: floor, above: part.lease(atMost: max(0, maximumWindow - floor)))
     }
 }
 
-/// What one connection may hold of what its peer sends.
+/// The received bytes that one connection may hold.
 final class ReceiveShare: Sendable {
-    /// The floor of every connection included.
+    /// The number of bytes, with the floor.
     let bytes: Int
     private let lease: ByteBudget.Lease
 

@@ -2,28 +2,30 @@
 
 import BatonEventLoop
 
-/// What the requests of one connection's peer hold while their streams live: each as it came and as it was read, and
-/// what it is answered.
+/// The bytes that requests of one connection's peer hold while their streams live: as received, as parsed, and their
+/// answers.
 ///
-/// A floor is the connection's for certain, whatever others hold. What goes beyond it comes out of what is left of the
-/// part. Safe to use from any thread.
+/// The floor always belongs to the connection. Further bytes come from the rest of the part. Safe to use from any
+/// thread.
 final class RequestShare: Sendable {
     private let floor: Int
     private let part: ByteBudget.Part
     private let held = Lock(0)
 
+    /// Makes a share that holds nothing.
+    ///
     /// - Parameters:
-    ///   - floor: bytes that were taken of the part for this connection before.
-    ///   - part: what is beyond the floor comes out of it.
+    ///   - floor: bytes that were taken from the part for this connection before.
+    ///   - part: gives the bytes beyond the floor.
     init(floor: Int, above part: ByteBudget.Part) {
         self.floor = floor
         self.part = part
     }
 
-    /// Room for the request of a stream and for what follows from it; `nil` where there are not so many bytes.
-    func room(of bytes: Int) -> GrowingRoom? {
-        let room = GrowingRoom(take: { self.take($0) }, giveBack: { self.giveBack($0) })
-        return room.grow(by: bytes) ? room : nil
+    /// Reserves bytes for the request of a stream, and later for its answer; `nil` if there are not enough.
+    func reservation(of bytes: Int) -> ByteReservation? {
+        let reservation = ByteReservation(take: { self.take($0) }, giveBack: { self.giveBack($0) })
+        return reservation.grow(by: bytes) ? reservation : nil
     }
 
     private func take(_ bytes: Int) -> Bool {

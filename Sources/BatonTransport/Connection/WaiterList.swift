@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tasks that wait for the same change of state; each looks itself at what has become of it when it is woken.
+/// Tasks that wait for the same change of state. Each checks the state itself when it is woken.
 struct WaiterList {
-    /// Names one waiting task, so that its cancellation wakes it alone.
+    /// The identity of one waiting task, so that its cancellation wakes no other.
     struct Ticket: Hashable {
         fileprivate let number: UInt64
     }
@@ -19,7 +19,7 @@ struct WaiterList {
         waiting[ticket] = continuation
     }
 
-    /// Adds a task that waits whether it is cancelled or not.
+    /// Adds a task that waits even if it is cancelled.
     mutating func add(_ continuation: CheckedContinuation<Void, Never>) {
         add(continuation, ticket())
     }

@@ -2,20 +2,20 @@
 
 import BatonProtocol
 
-/// How a reader that takes records of one size has the bytes of a stream cut into buffers: at the records' starts, so
-/// that a whole record comes in one piece, with a byte of its choice at the start of a page.
+/// The size and position of records that a reader expects. The stream's bytes are then cut into buffers at the start of
+/// records, so that each record is in one piece, with a chosen byte at the start of a page.
 ///
-/// It is a wish for what comes from now on. What has come already lies as it came, and a record of another size shifts
-/// those after it until the reader says anew where they begin.
+/// It applies to bytes that arrive later. A record of another size shifts those after it until the reader states the
+/// position again.
 package struct Framing: Sendable, Hashable {
-    /// Bytes of a record, at least one.
+    /// The size of a record in bytes, at least one.
     package var recordSize: Int
-    /// Which byte of a record is to lie at a multiple of `Buffer.pageSize` in memory.
+    /// The index of the byte in a record whose address is to be a multiple of `Buffer.pageSize`.
     package var alignedByte: Int
-    /// Bytes, from the next one that is read on, to where a record begins.
+    /// The number of bytes from the next one that is read to the start of a record.
     package var distance: Int
 
-    /// A wish.
+    /// Makes a framing.
     package init(recordSize: Int, alignedByte: Int, distance: Int) {
         precondition(recordSize > 0 && alignedByte >= 0 && distance >= 0, "records have a size, and begin somewhere")
         self.recordSize = recordSize
@@ -24,28 +24,30 @@ package struct Framing: Sendable, Hashable {
     }
 }
 
-/// Where buffers begin and end that records are to lie in.
-struct Frames {
+/// The boundaries of buffers for records.
+struct RecordLayout {
     let recordSize: Int
     let alignedByte: Int
-    /// An offset of the stream at which a record begins.
+    /// The offset in the stream of the start of some record.
     private let start: Int
 
-    /// - Parameter position: the offset of the stream that the framing's distance is counted from.
+    /// Makes the layout of a framing.
+    ///
+    /// - Parameter position: the offset in the stream from which the framing's distance counts.
     init(_ framing: Framing, at position: Int) {
         recordSize = framing.recordSize
         alignedByte = framing.alignedByte
         start = position + framing.distance
     }
 
-    /// How many bytes belong in a buffer that begins at an offset of the stream: to the end of the record there.
-    func room(at position: Int) -> Int {
+    /// The number of bytes from an offset in the stream to the end of the record there.
+    func bytesToRecordEnd(at position: Int) -> Int {
         let taken = (position - start) % recordSize
         return taken > 0 ? recordSize - taken : taken == 0 ? recordSize : -taken
     }
 
-    /// Whether a buffer is one that records are to lie in.
-    func fit(_ buffer: Buffer) -> Bool {
+    /// Whether a record fits into a buffer with the right alignment.
+    func fits(_ buffer: Buffer) -> Bool {
         buffer.alignedByte == alignedByte && buffer.capacity >= recordSize
     }
 }

@@ -3,7 +3,7 @@
 import BatonProtocol
 import DequeModule
 
-/// A stream that the peer opened, with the request that it opened it with.
+/// A stream that the peer opened, with its request.
 package struct IncomingStream: Sendable {
     package let stream: Stream
     package let request: [UInt8]
@@ -11,7 +11,7 @@ package struct IncomingStream: Sendable {
 
 /// The streams that the peer of a connection opens, in order; ends with the connection.
 ///
-/// At most one task may wait for the next.
+/// At most one task may wait for the next one.
 package struct IncomingStreams: AsyncSequence, Sendable {
     let connection: Connection
 
@@ -20,14 +20,14 @@ package struct IncomingStreams: AsyncSequence, Sendable {
     package struct AsyncIterator: AsyncIteratorProtocol {
         let connection: Connection
 
-        /// Waits; `nil` when the connection has ended, or the task is cancelled.
+        /// Waits for the next stream; `nil` if the connection has ended or the task is cancelled.
         package nonisolated(nonsending) func next() async -> IncomingStream? { await connection.nextIncoming() }
     }
 }
 
-/// Streams that the peer opened and that nobody has taken yet. Bounded by the protocol's limit of open streams.
+/// Streams of the peer that were not handed out yet. The protocol's limit of open streams bounds them.
 ///
-/// It keeps numbers, not ``Stream`` objects, which would keep their connection alive.
+/// It keeps ids and not ``Stream`` objects, which would keep their connection alive.
 struct Arrivals {
     private var waiting: Deque<(StreamID, request: [UInt8])> = []
     var waiter = Waiter()

@@ -4,71 +4,75 @@ import BatonEventLoop
 import BatonProtocol
 import DequeModule
 
-/// What a connection knows of one stream that an application holds: bytes that arrived and who waits for what.
+/// The state of one stream that an application holds: received bytes and waiting tasks.
 ///
 /// Confined to its connection's actor.
 final class StreamState {
-    /// Size of the buffers that collect received bytes. While the reader leaves nothing behind they are small: most
-    /// streams are, and on others a message comes now and then.
+    /// The size of buffers for received bytes if the reader keeps up. Most streams are small, or carry a message now
+    /// and then.
     private static let smallCapacity = 32 << 10
     private static let capacity = 1 << 20
-    /// Buffers that are kept to be filled again: as many as are under way when a document is written to a disk.
+    /// The number of buffers that are kept for reuse. As many are in use while a document is written to a disk.
     private static let spareBound = 4
 
     private var received: Deque<Buffer> = []
     private var spares: [Buffer] = []
-    /// Where buffers begin, where the reader has said what it reads.
-    private var frames: Frames?
-    /// How many bytes belong in the last buffer.
+    /// The boundaries of buffers, if the reader has stated a framing.
+    private var layout: RecordLayout?
+    /// The number of bytes that belong in the last buffer.
     private var lastBound = 0
-    /// Bytes that have come, and bytes that the application was given, since the stream's start.
+    /// Bytes that have arrived, and bytes that the application has taken, since the stream's start.
     private var (arrived, taken) = (0, 0)
-    /// Bytes in the buffer that the application has in its hands: credit for them is given when it asks for the next.
+    /// Bytes in the buffer that the application holds. Their credit is given when it asks for the next one.
     private var inHand = 0
     /// Bytes that arrived and that the application has not taken.
     private(set) var unread = 0
     /// Whether any byte ever came.
     private(set) var hasReceived = false
 
-    /// This side opened it.
+    /// Whether this side opened it.
     let isLocal: Bool
-    /// The request takes no bytes behind it: a peer that sends some is aborted.
+    /// Whether no bytes are expected: a peer that sends some is reset.
     var ignoresInput = false
-    /// The application has let it go, and only the peer's END is missing.
+    /// Whether the application has released it and only the peer's END is missing.
     var isAbandoned = false
-    /// The peer's END has come; what arrived before it may still be unread.
+    /// Whether the peer's END has come; bytes before it may still be unread.
     var hasEnded = false
-    /// This side sent END.
+    /// Whether this side has sent END.
     var hasFinished = false
-    /// All that the peer sent had come when the connection ended: it can still be read.
+    /// Whether all bytes of the peer had come when the connection ended, so that they can still be read.
     var isWhole = false
-    /// Why the stream cannot go on; it goes before what is unread.
+    /// The reason why the stream has failed. It takes precedence over unread bytes.
     var failure: TransportError?
+    /// Why nothing can be written any more, although what came can still be read.
+    private(set) var writeFailure: TransportError?
+    /// What a reader gets after the last byte, in place of the end.
+    private(set) var endFailure: TransportError?
     var response: [UInt8]?
-    /// What the peer's request and its answer take of the budget; `nil` of this side's own streams, and without a
+    /// The budget's bytes for the peer's request and its answer; `nil` for this side's own streams, and without a
     /// budget.
-    let room: GrowingRoom?
+    let reservation: ByteReservation?
 
-    /// The task that writes goes on when no more bytes than this are queued.
+    /// The waiting writer continues when at most this many bytes are queued.
     var writerBound = 0
-    /// The task that reads goes on when this many bytes are there.
+    /// The waiting reader continues when this many bytes are there.
     var readerBound = 1
     var reader = Waiter()
     var writer = Waiter()
     var responseWaiter = Waiter()
 
-    init(isLocal: Bool, room: GrowingRoom? = nil) {
+    init(isLocal: Bool, reservation: ByteReservation? = nil) {
         self.isLocal = isLocal
-        self.room = room
+        self.reservation = reservation
     }
 
-    /// Where the next bytes that arrive will be kept: whoever puts them there before ``append(_:)`` saves a copy.
-    func room(atMost count: Int) -> UnsafeMutableRawBufferPointer {
+    /// The place for the next bytes. Bytes that are already there need no copy in ``append(_:)``.
+    func receiveBuffer(atMost count: Int) -> UnsafeMutableRawBufferPointer {
         let target = bufferToFill()
         return UnsafeMutableRawBufferPointer(rebasing: target.writable[target.count..<lastBound].prefix(count))
     }
 
-    /// Keeps bytes that arrived. Bounded by the credit that the protocol granted.
+    /// Stores received bytes. The granted credit bounds them.
     func append(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes
         unread += bytes.count
@@ -81,48 +85,47 @@ final class StreamState {
         }
     }
 
-    /// The last buffer, or a new one when that is full.
+    /// The last buffer, or a new one if that is full.
     private func bufferToFill() -> Buffer {
         if let last = received.last, last.count < lastBound { return last }
         let fresh = takeSpare() ?? makeBuffer()
-        lastBound = min(fresh.capacity, frames?.room(at: arrived) ?? fresh.capacity)
+        lastBound = min(fresh.capacity, layout?.bytesToRecordEnd(at: arrived) ?? fresh.capacity)
         received.append(fresh)
         return fresh
     }
 
-    /// A buffer to be filled again; where something is left behind a large one.
+    /// A buffer for reuse. It must be a large one if the reader lags behind.
     private func takeSpare() -> Buffer? {
-        let index = spares.lastIndex { received.isEmpty || frames != nil || $0.capacity >= Self.capacity }
+        let index = spares.lastIndex { received.isEmpty || layout != nil || $0.capacity >= Self.capacity }
         return index.map { spares.remove(at: $0) }
     }
 
     private func makeBuffer() -> Buffer {
         guard hasReceived else { return Buffer(capacity: Self.smallCapacity) }
-        guard let frames else { return Buffer(capacity: received.isEmpty ? Self.smallCapacity : Self.capacity) }
-        let (size, aligned) = (frames.recordSize, frames.alignedByte)
-        // What ends with its first record needs one buffer.
+        guard let layout else { return Buffer(capacity: received.isEmpty ? Self.smallCapacity : Self.capacity) }
+        let (size, aligned) = (layout.recordSize, layout.alignedByte)
+        // A stream that ends with its first record needs one buffer.
         guard size >= Self.capacity, arrived >= size else { return Buffer(capacity: size, alignedByte: aligned) }
-        // Two fill a huge page, and the next one is wanted soon.
+        // Two buffers fill a huge page, and the second is needed soon.
         let memory = HugePageMemory(count: 2 * Buffer.size(capacity: size, alignedByte: aligned))
         let pair = Buffer.buffers(in: memory.bytes, of: memory, capacity: size, alignedByte: aligned)
         spares += pair.dropFirst()
         return pair[0]
     }
 
-    /// Has the buffers from the next one on begin where records do. Call it when the application has nothing in its
-    /// hands.
-    func frame(_ framing: Framing) {
+    /// Aligns the buffers from the next one on with records. Call it while the application holds no buffer.
+    func setFraming(_ framing: Framing) {
         guard (1...2 * Self.capacity).contains(framing.recordSize) else { return }
-        let frames = Frames(framing, at: taken)
-        spares.removeAll { !frames.fit($0) }
-        self.frames = frames
+        let layout = RecordLayout(framing, at: taken)
+        spares.removeAll { !layout.fits($0) }
+        self.layout = layout
     }
 
-    /// The next buffer of received bytes, which is then in the application's hands.
+    /// The next buffer of received bytes, which the application holds from then on.
     func next() -> Buffer? {
         guard let buffer = received.popFirst() else { return nil }
         guard buffer.count > 0 else {
-            // Its room was given, and nothing has come.
+            // The buffer was offered as a place, and nothing has come.
             recycle(buffer)
             return nil
         }
@@ -132,11 +135,11 @@ final class StreamState {
         return buffer
     }
 
-    /// Takes a buffer back that the application is done with, to be filled again.
+    /// Takes a buffer back for reuse.
     func recycle(_ buffer: Buffer) {
-        guard frames?.fit(buffer) ?? (buffer.capacity >= Self.smallCapacity) else { return }
+        guard layout?.fits(buffer) ?? (buffer.capacity >= Self.smallCapacity) else { return }
         if spares.count >= Self.spareBound {
-            // A large one serves wherever a small one does.
+            // A large buffer can replace a small one.
             let small = spares.firstIndex { $0.capacity < buffer.capacity }
             guard let small else { return }
             spares.remove(at: small)
@@ -145,13 +148,13 @@ final class StreamState {
         spares.append(buffer)
     }
 
-    /// How many bytes the application has done with since the last call.
+    /// The number of bytes that the application has released since the last call.
     func takeConsumed() -> Int {
         defer { inHand = 0 }
         return inHand
     }
 
-    /// Drops everything that is unread, and returns how many bytes that the application has not done with.
+    /// Drops all unread bytes. Returns the number of bytes whose credit was not given yet.
     func discard() -> Int {
         defer {
             received.removeAll()
@@ -162,6 +165,15 @@ final class StreamState {
         return inHand + unread
     }
 
+    /// The peer has reset the stream with a code that keeps what came before it.
+    func stop(_ error: TransportError) {
+        writeFailure = error
+        if !hasEnded { endFailure = error }
+        hasEnded = true
+        hasFinished = true
+        wakeAll()
+    }
+
     func wakeAll() {
         reader.wake()
         writer.wake()
@@ -169,36 +181,41 @@ final class StreamState {
     }
 }
 
-/// One task that waits for a change of state, and looks at the state itself when it is woken.
+/// One task that waits for a change of state, and checks the state itself when it is woken.
 struct Waiter {
-    /// Names one task that is about to wait, so that its cancellation wakes no other one.
+    /// The identity of one waiting task, so that its cancellation wakes no other.
     struct Ticket {
         fileprivate let number: UInt64
     }
 
-    private var waiting: (continuation: CheckedContinuation<Void, Never>, ticket: Ticket)?
+    private var holder: UInt64?
+    private var continuation: CheckedContinuation<Void, Never>?
     private var issued: UInt64 = 0
 
-    /// Whether a task waits here; only one may.
-    var isTaken: Bool { waiting != nil }
+    /// Whether a task waits here or is about to; only one may.
+    var hasWaiter: Bool { holder != nil }
 
-    mutating func ticket() -> Ticket {
+    /// Makes the calling task the waiting one, until it calls ``release()``. Nil if another task is.
+    mutating func claim() -> Ticket? {
+        guard holder == nil else { return nil }
         issued += 1
+        holder = issued
         return Ticket(number: issued)
     }
 
-    mutating func wait(_ continuation: CheckedContinuation<Void, Never>, _ ticket: Ticket) {
-        precondition(waiting == nil, "two tasks wait for the same thing of one stream")
-        waiting = (continuation, ticket)
+    mutating func wait(_ continuation: CheckedContinuation<Void, Never>) {
+        self.continuation = continuation
+    }
+
+    mutating func release() {
+        holder = nil
     }
 
     mutating func wake() {
-        let woken = waiting
-        waiting = nil
-        woken?.continuation.resume()
+        continuation.take()?.resume()
     }
 
     mutating func wake(_ ticket: Ticket) {
-        if waiting?.ticket.number == ticket.number { wake() }
+        if holder == ticket.number { wake() }
     }
 }

@@ -2,24 +2,26 @@
 
 import BatonProtocol
 
-/// The streams of a connection that applications hold, and what lies unread in all of them together.
+/// The streams of a connection that applications hold, and their unread bytes together.
 ///
-/// Confined to its connection's actor. The protocol bounds how many there are, and its credit how much they hold.
+/// Confined to its connection's actor. The protocol bounds the number of streams, and its credit bounds their bytes.
 struct StreamTable {
     private var states: [StreamID: StreamState] = [:]
-    /// Bytes that arrived and that the peer has not been given credit for again: unread, or in an application's hands.
+    /// Bytes that arrived and whose credit was not given again: unread, or held by an application.
     private var held = 0
     /// Half of what the peer may send on the connection.
     private var crowdedAt: Int
-    /// Streams that sent something that nobody will read.
-    private var talkative: Set<StreamID> = []
+    /// Streams on which bytes came that nobody will read.
+    private var unwantedInput: Set<StreamID> = []
 
-    /// - Parameter window: how much the peer may send on the connection before it is given more credit.
+    /// Makes an empty table.
+    ///
+    /// - Parameter window: the connection's window, in bytes.
     init(window: Int) {
         crowdedAt = window / 2
     }
 
-    /// The peer may send more from now on before it is given more credit.
+    /// Sets a larger window of the connection.
     mutating func widen(window: Int) {
         crowdedAt = max(crowdedAt, window / 2)
     }
@@ -37,72 +39,72 @@ struct StreamTable {
     /// Whether no application holds a stream.
     var isIdle: Bool { states.values.allSatisfy(\.isAbandoned) }
 
-    /// Where the next bytes of a stream can be put before they are received; nil where nobody holds it.
-    func room(for id: StreamID, atMost count: Int) -> UnsafeMutableRawBufferPointer? {
-        states[id]?.room(atMost: count)
+    /// The place for the next bytes of a stream; nil if no application holds it.
+    func receiveBuffer(for id: StreamID, atMost count: Int) -> UnsafeMutableRawBufferPointer? {
+        states[id]?.receiveBuffer(atMost: count)
     }
 
-    /// Takes bytes of a stream, and wakes who waits for them.
+    /// Stores bytes of a stream, and wakes its reader.
     mutating func receive(_ bytes: UnsafeRawBufferPointer, for id: StreamID) {
         guard let state = states[id] else { return }
         state.append(bytes)
         held += bytes.count
         if isWorthReading(state) { state.reader.wake() }
-        if state.isAbandoned || state.ignoresInput { talkative.insert(id) }
+        if state.isAbandoned || state.ignoresInput { unwantedInput.insert(id) }
     }
 
-    /// Says that the peer was given credit for bytes again, or that they need none any more.
+    /// Stops counting bytes whose credit was given, or that need none any more.
     mutating func release(_ count: Int) {
         held -= count
     }
 
-    /// Drops what a stream holds.
+    /// Drops the bytes of a stream.
     ///
-    /// - Returns: how many bytes its application has not done with.
+    /// - Returns: the number of bytes whose credit was not given yet.
     mutating func discard(_ state: StreamState) -> Int {
         let count = state.discard()
         held -= count
         return count
     }
 
-    /// Half of what the peer may send on the connection lies here. If everybody went on waiting for more of one stream,
-    /// the peer could not send it.
+    /// Whether half of the connection's window is unread. If every reader then waited for more of one stream, the peer
+    /// might not be allowed to send it.
     private var isCrowded: Bool { held >= crowdedAt }
 
-    /// Whether a reader that waits for more is better served with what is there.
+    /// Whether a reader should take the bytes that are there instead of waiting for more.
     func isWorthReading(_ state: StreamState) -> Bool {
         state.unread >= state.readerBound || (state.unread > 0 && isCrowded)
     }
 
-    /// Wakes those who wait for more than can come.
+    /// Wakes readers that wait for more bytes than can come.
     func wakeReadersIfCrowded() {
         guard isCrowded else { return }
         for state in states.values where state.unread > 0 { state.reader.wake() }
     }
 
-    /// Wakes those whose queue has become short enough.
+    /// Wakes writers whose queue has become short enough.
     ///
-    /// - Parameter queued: how many bytes of a stream wait to be sent.
+    /// - Parameter queued: the number of queued bytes of a stream.
     func wakeWriters(queued: (StreamID) -> Int) {
-        for (id, state) in states where state.writer.isTaken && queued(id) <= state.writerBound {
+        for (id, state) in states where state.writer.hasWaiter && queued(id) <= state.writerBound {
             state.writer.wake()
         }
     }
 
-    /// Notes that what comes on a stream will not be read; what has come already counts too.
+    /// Marks a stream as one that nobody will read. Bytes that have come already count too.
     mutating func ignoreInput(of id: StreamID) {
         guard let state = states[id] else { return }
         state.ignoresInput = true
-        if state.unread > 0 { talkative.insert(id) }
+        if state.unread > 0 { unwantedInput.insert(id) }
     }
 
-    /// The streams on which the peer sent what nobody reads, each once.
-    mutating func takeTalkative() -> Set<StreamID> {
-        defer { talkative = [] }
-        return talkative
+    /// The streams on which unwanted bytes came, each once.
+    mutating func takeUnwantedInput() -> Set<StreamID> {
+        defer { unwantedInput = [] }
+        return unwantedInput
     }
 
-    /// The connection has ended: nothing waits any longer, and what was complete can still be read.
+    /// Fails all streams, because the connection has ended. Complete ones can still be read.
     func fail(with error: TransportError) {
         for state in states.values {
             if state.failure == nil {

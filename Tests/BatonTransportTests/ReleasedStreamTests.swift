@@ -6,9 +6,9 @@ import Testing
 
 @testable import BatonTransport
 
-@Suite("Letting a stream go", .timeLimit(.minutes(3)))
-struct LetGoTests {
-    @Test("One's own unfinished stream is cancelled")
+@Suite("Released streams", .timeLimit(.minutes(3)))
+struct ReleasedStreamTests {
+    @Test("An unfinished stream of this side is cancelled")
     func ownUnfinished() async throws {
         let pair = try await ConnectedPair()
         let answerer = try await pair.stream().answerer
@@ -16,7 +16,7 @@ struct LetGoTests {
         await pair.close()
     }
 
-    @Test("One's own stream that was finished, but not read to its end, is cancelled")
+    @Test("A finished stream of this side that was not read to its end is cancelled")
     func ownUnread() async throws {
         let pair = try await ConnectedPair()
         let answerer: BatonTransport.Stream
@@ -29,7 +29,7 @@ struct LetGoTests {
         await pair.close()
     }
 
-    @Test("One's own stream of which only the peer's END is missing is not cancelled")
+    @Test("A stream of this side that lacks only the peer's END is not cancelled")
     func ownAnswered() async throws {
         let pair = try await ConnectedPair()
         let answerer: BatonTransport.Stream
@@ -42,7 +42,7 @@ struct LetGoTests {
         #expect(try await answerer.read() == nil)
         await answerer.finish()
         try await answerer.drained()
-        // The END that came opens the way for as many streams as there may be.
+        // Each END frees its place, so more streams can be opened than may be open at a time.
         for _ in 0..<200 {
             let (asker, other) = try await pair.stream()
             await asker.finish()
@@ -51,7 +51,7 @@ struct LetGoTests {
         await pair.close()
     }
 
-    @Test("A stream of the peer's that was not answered to its end is cancelled")
+    @Test("A stream of the peer is cancelled if its answer is not finished")
     func unanswered() async throws {
         let pair = try await ConnectedPair()
         let asker = try await pair.stream().asker
@@ -59,7 +59,7 @@ struct LetGoTests {
         await pair.close()
     }
 
-    @Test("A stream of the peer's that was answered to its end arrives whole, however slow the peer reads")
+    @Test("A finished answer arrives whole, however slowly the peer reads")
     func answered() async throws {
         let pair = try await ConnectedPair(limits: .windows(stream: 16 << 10, connection: 32 << 10))
         let asker: BatonTransport.Stream
@@ -76,8 +76,8 @@ struct LetGoTests {
         await pair.close()
     }
 
-    @Test("A peer that goes on sending on such a stream is told to stop")
-    func talkative() async throws {
+    @Test("A peer that continues to send on such a stream is told to stop")
+    func unwantedInput() async throws {
         let pair = try await ConnectedPair()
         let asker: BatonTransport.Stream
         do {
