@@ -15,6 +15,8 @@ package struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible 
     package let message: String
     /// The name of the device that the failure speaks of, such as the holder of an exclusive claim; else empty.
     package let device: String
+    /// Whether ``message`` says what to do about it. Else a command may add advice of its own.
+    package let advises: Bool
 
     /// The most bytes that are kept of the other side's sentence and of its device's name. A sentence of this length
     /// fits into another message, with words in front of it.
@@ -22,10 +24,11 @@ package struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible 
     /// The most bytes of a sentence when many may wait to be read.
     static let shortBound = 300
 
-    package init(_ code: Code, _ message: String, device: String = "") {
+    package init(_ code: Code, _ message: String, device: String = "", advises: Bool = false) {
         self.code = code
         self.message = message
         self.device = device
+        self.advises = advises
     }
 
     package var description: String { message }
@@ -40,12 +43,12 @@ package struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible 
         let message = failure.message.beginning(bytes: Self.messageBound)
         self.init(
             code, message.isEmpty ? "the other side failed" : message,
-            device: failure.device.beginning(bytes: Self.deviceBound))
+            device: failure.device.beginning(bytes: Self.deviceBound), advises: failure.advises)
     }
 
     /// The same with only the beginning of a long sentence: 300 bytes.
     package var shortened: HandoffError {
-        HandoffError(code, message.beginning(bytes: Self.shortBound), device: device)
+        HandoffError(code, message.beginning(bytes: Self.shortBound), device: device, advises: advises)
     }
 
     /// The message that carries this error.
@@ -54,6 +57,7 @@ package struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible 
         failure.code = code
         failure.message = message
         failure.device = device
+        failure.advises = advises
         return failure
     }
 

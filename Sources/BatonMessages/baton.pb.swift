@@ -10,11 +10,16 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
+// SPDX-License-Identifier: Apache-2.0
+
 // The one definition of every message of Baton. How they travel (OPEN, RESPONSE, length-delimited records in DATA)
-// stands in Sources/BatonProtocol/WireProtocol.md; Scripts/generate-messages makes the Swift of this file.
+// stands in Sources/BatonProtocol/BatonProtocol.docc; Scripts/generate-messages makes the Swift of this file.
 //
-// Rules: a message is at most 64 KiB encoded and nests at most 32 deep, the outermost one counted; a request without a
-// kind or of an unknown one is answered by Failure(UNSUPPORTED); fields are only ever added; names of files are bytes.
+// Rules:
+// - An encoded message has at most 64 KiB, and nests at most 32 deep, counting the outermost message.
+// - A request without a kind, or of an unknown kind, is answered by Failure(UNSUPPORTED).
+// - Fields are only ever added.
+// - Names of files are bytes.
 
 #if canImport(FoundationEssentials)
 package import FoundationEssentials
@@ -109,7 +114,7 @@ package nonisolated enum WireDocumentEntryKind: SwiftProtobuf.Enum, Swift.CaseIt
 
 }
 
-/// What a transfer waits for, seen from the device that tells it.
+/// The part that limits a transfer, as the reporting device sees it.
 package nonisolated enum WireTransferBottleneck: SwiftProtobuf.Enum, Swift.CaseIterable {
   package typealias RawValue = Int
   case unknown // = 0
@@ -322,6 +327,30 @@ package nonisolated struct WireRequest: Sendable {
     set {kind = .adoptState(newValue)}
   }
 
+  package var transfers: WireTransfersRequest {
+    get {
+      if case .transfers(let v)? = kind {return v}
+      return WireTransfersRequest()
+    }
+    set {kind = .transfers(newValue)}
+  }
+
+  package var cancelTransfer: WireCancelTransferRequest {
+    get {
+      if case .cancelTransfer(let v)? = kind {return v}
+      return WireCancelTransferRequest()
+    }
+    set {kind = .cancelTransfer(newValue)}
+  }
+
+  package var discardPart: WireDiscardPartRequest {
+    get {
+      if case .discardPart(let v)? = kind {return v}
+      return WireDiscardPartRequest()
+    }
+    set {kind = .discardPart(newValue)}
+  }
+
   /// On the local socket, from the node to the application. ContinuationStreamRequest goes this way as well.
   package var willSave: WireWillSaveRequest {
     get {
@@ -379,6 +408,9 @@ package nonisolated struct WireRequest: Sendable {
     case documentRead(WireDocumentReadRequest)
     case access(WireAccessRequest)
     case adoptState(WireAdoptStateRequest)
+    case transfers(WireTransfersRequest)
+    case cancelTransfer(WireCancelTransferRequest)
+    case discardPart(WireDiscardPartRequest)
     /// On the local socket, from the node to the application. ContinuationStreamRequest goes this way as well.
     case willSave(WireWillSaveRequest)
     case willContinue(WireWillContinueRequest)
@@ -558,6 +590,30 @@ package nonisolated struct WireResponse: Sendable {
     set {kind = .adoptState(newValue)}
   }
 
+  package var transfers: WireTransfersResponse {
+    get {
+      if case .transfers(let v)? = kind {return v}
+      return WireTransfersResponse()
+    }
+    set {kind = .transfers(newValue)}
+  }
+
+  package var cancelTransfer: WireCancelTransferResponse {
+    get {
+      if case .cancelTransfer(let v)? = kind {return v}
+      return WireCancelTransferResponse()
+    }
+    set {kind = .cancelTransfer(newValue)}
+  }
+
+  package var discardPart: WireDiscardPartResponse {
+    get {
+      if case .discardPart(let v)? = kind {return v}
+      return WireDiscardPartResponse()
+    }
+    set {kind = .discardPart(newValue)}
+  }
+
   package var willSave: WireWillSaveResponse {
     get {
       if case .willSave(let v)? = kind {return v}
@@ -613,6 +669,9 @@ package nonisolated struct WireResponse: Sendable {
     case documentRead(WireDocumentReadResponse)
     case access(WireAccessResponse)
     case adoptState(WireAdoptStateResponse)
+    case transfers(WireTransfersResponse)
+    case cancelTransfer(WireCancelTransferResponse)
+    case discardPart(WireDiscardPartResponse)
     case willSave(WireWillSaveResponse)
     case willContinue(WireWillContinueResponse)
     case continueActivity(WireContinueResponse)
@@ -635,6 +694,9 @@ package nonisolated struct WireFailure: Sendable {
   package var message: String = String()
 
   package var device: String = String()
+
+  /// `message` says what to do about it. Else a command may add advice of its own.
+  package var advises: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -971,8 +1033,8 @@ package nonisolated struct WireArrayValue: Sendable {
   package init() {}
 }
 
-/// Bytes on the wire as `map<string, Value>` has them; not one, because decoding a map hashes keys that nobody has looked
-/// at yet, and some are made to be expensive. The last of equal keys counts.
+/// The wire form of `map<string, Value>`. It is no map here: decoding one hashes unchecked keys, and a hostile peer can make
+/// keys that are expensive to hash. The last of equal keys counts.
 package nonisolated struct WireDictionaryValue: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1009,7 +1071,7 @@ package nonisolated struct WireDictionaryEntry: Sendable {
   fileprivate var _value: WireValue? = nil
 }
 
-/// What a listing shows of an activity.
+/// An activity as a listing shows it.
 package nonisolated struct WireActivitySummary: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1044,8 +1106,8 @@ package nonisolated struct WireActivitySummary: Sendable {
   /// of the activity's content, as its application counts; 0: it states none
   package var version: UInt32 = 0
 
-  /// 16 bytes that tell the file or folder of the document from every other on the origin, whatever is in it, offered
-  /// again or not; empty: it has none, or its origin does not say
+  /// 16 bytes that identify the document's file or folder on the origin. They stay the same if its contents change or it is
+  /// offered again. Empty: there is no document, or its origin does not say.
   package var documentIdentity: Data = Data()
 
   /// the same of the document's place: the folder that it is in, and its name there
@@ -1250,11 +1312,23 @@ package nonisolated struct WireDocumentEntry: Sendable {
   /// of a file, 16 bytes: two files of one version have the same bytes
   package var version: Data = Data()
 
+  /// Of a file or folder: permission bits of owner, group and others, of which the low 9 count. Absent: the origin does
+  /// not say; then only the owner gets access.
+  package var mode: UInt32 {
+    get {_mode ?? 0}
+    set {_mode = newValue}
+  }
+  /// Returns true if `mode` has been explicitly set.
+  package var hasMode: Bool {self._mode != nil}
+  /// Clears the value of `mode`. Subsequent reads from it will return its default value.
+  package mutating func clearMode() {self._mode = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
   fileprivate var _modified: WireTimestamp? = nil
+  fileprivate var _mode: UInt32? = nil
 }
 
 /// Since 1970.
@@ -1561,11 +1635,15 @@ package nonisolated struct WireStatusRequest: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// tell when the responder becomes unavailable, and when it is back, as long as the stream is open
+  package var watch: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 }
 
+/// DATA, with `watch`: a record StatusResponse for each change.
 package nonisolated struct WireStatusResponse: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1887,13 +1965,13 @@ package nonisolated struct WireOfferRequest: Sendable {
   fileprivate var _userInfo: WireDictionaryValue? = nil
 }
 
-/// What an offered activity is from now on, in place of what it was.
+/// The new state of an offered activity. It replaces the old one.
 package nonisolated struct WireOfferUpdate: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// its activity_id is of no account
+  /// its activity_id is ignored
   package var offer: WireOfferRequest {
     get {_storage._offer ?? WireOfferRequest()}
     set {_uniqueStorage()._offer = newValue}
@@ -1931,8 +2009,8 @@ package nonisolated struct WireOfferResponse: Sendable {
   package init() {}
 }
 
-/// What becomes of the offer. The node's END follows the last; after `withdrawn` there are more only while devices are
-/// taking the activity over.
+/// An event of the offer. The node's END follows the last event. Events follow `withdrawn` only while devices are taking the
+/// activity over.
 package nonisolated struct WireOfferEvent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1983,7 +2061,16 @@ package nonisolated struct WireOfferEvent: Sendable {
     set {kind = .withdrawn(newValue)}
   }
 
-  /// Of `taken`, `progress`, `continued` and `failed`: which taking over it is about. The same device may take an activity
+  /// The transfer to a device was cut. The device goes on by itself; `continued` or `failed` tells how it ends.
+  package var interrupted: WireFailure {
+    get {
+      if case .interrupted(let v)? = kind {return v}
+      return WireFailure()
+    }
+    set {kind = .interrupted(newValue)}
+  }
+
+  /// Of `taken`, `progress`, `continued`, `failed` and `interrupted`: which taking over it is about. The same device may take an activity
   /// over more than once, and several devices may have one name. The node counts them from 1; 0: it is about none.
   package var claim: UInt64 = 0
 
@@ -1998,6 +2085,8 @@ package nonisolated struct WireOfferEvent: Sendable {
     /// It is offered no more, and the id is free for another offer. `progress`, `continued` and `failed` of devices that
     /// were taking it over then may follow.
     case withdrawn(WireOfferEvent.Withdrawn)
+    /// The transfer to a device was cut. The device goes on by itself; `continued` or `failed` tells how it ends.
+    case interrupted(WireFailure)
 
   }
 
@@ -2095,6 +2184,327 @@ package nonisolated struct WireWithdrawResponse: Sendable {
   package init() {}
 }
 
+/// Lists the activities that this device offers, the documents that it sends and receives, and the parts that it keeps of
+/// documents whose transfers were interrupted.
+package nonisolated struct WireTransfersRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// DATA: a record TransferListing for each, then END.
+package nonisolated struct WireTransfersResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct WireTransferListing: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var kind: WireTransferListing.OneOf_Kind? = nil
+
+  package var offer: WireOwnOffer {
+    get {
+      if case .offer(let v)? = kind {return v}
+      return WireOwnOffer()
+    }
+    set {kind = .offer(newValue)}
+  }
+
+  package var transfer: WireTransfer {
+    get {
+      if case .transfer(let v)? = kind {return v}
+      return WireTransfer()
+    }
+    set {kind = .transfer(newValue)}
+  }
+
+  package var part: WireKeptPart {
+    get {
+      if case .part(let v)? = kind {return v}
+      return WireKeptPart()
+    }
+    set {kind = .part(newValue)}
+  }
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated enum OneOf_Kind: Equatable, Sendable {
+    case offer(WireOwnOffer)
+    case transfer(WireTransfer)
+    case part(WireKeptPart)
+
+  }
+
+  package init() {}
+}
+
+/// An activity that this device offers.
+package nonisolated struct WireOwnOffer: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var activity: WireActivitySummary {
+    get {_activity ?? WireActivitySummary()}
+    set {_activity = newValue}
+  }
+  /// Returns true if `activity` has been explicitly set.
+  package var hasActivity: Bool {self._activity != nil}
+  /// Clears the value of `activity`. Subsequent reads from it will return its default value.
+  package mutating func clearActivity() {self._activity = nil}
+
+  /// the identifier of the application that offers it; empty: a command offers it
+  package var application: String = String()
+
+  /// the user switched Handoff off for it: no device sees it
+  package var switchedOff: Bool = false
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _activity: WireActivitySummary? = nil
+}
+
+/// A document that this device sends or receives.
+package nonisolated struct WireTransfer: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// 16 bytes
+  package var id: Data = Data()
+
+  package var direction: WireTransfer.Direction = .sending
+
+  package var state: WireTransfer.State = .starting
+
+  package var title: String = String()
+
+  /// the other device
+  package var device: String = String()
+
+  package var deviceID: String = String()
+
+  package var activityID: Data = Data()
+
+  /// verified and written at the continuing device
+  package var bytes: UInt64 = 0
+
+  package var total: UInt64 = 0
+
+  /// bytes per second; not set: not known yet
+  package var rate: UInt64 {
+    get {_rate ?? 0}
+    set {_rate = newValue}
+  }
+  /// Returns true if `rate` has been explicitly set.
+  package var hasRate: Bool {self._rate != nil}
+  /// Clears the value of `rate`. Subsequent reads from it will return its default value.
+  package mutating func clearRate() {self._rate = nil}
+
+  /// where it is received into, absolute; empty: this device sends it
+  package var folder: Data = Data()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated enum Direction: SwiftProtobuf.Enum, Swift.CaseIterable {
+    package typealias RawValue = Int
+    case sending // = 0
+    case receiving // = 1
+    case UNRECOGNIZED(Int)
+
+    package init() {
+      self = .sending
+    }
+
+    package init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .sending
+      case 1: self = .receiving
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    package var rawValue: Int {
+      switch self {
+      case .sending: return 0
+      case .receiving: return 1
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    package static let allCases: [WireTransfer.Direction] = [
+      .sending,
+      .receiving,
+    ]
+
+  }
+
+  package nonisolated enum State: SwiftProtobuf.Enum, Swift.CaseIterable {
+    package typealias RawValue = Int
+
+    /// the activity was taken over, and nothing of the document has come yet
+    case starting // = 0
+    case running // = 1
+
+    /// it was interrupted, and goes on when the other device can be reached again
+    case waiting // = 2
+    case UNRECOGNIZED(Int)
+
+    package init() {
+      self = .starting
+    }
+
+    package init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .starting
+      case 1: self = .running
+      case 2: self = .waiting
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    package var rawValue: Int {
+      switch self {
+      case .starting: return 0
+      case .running: return 1
+      case .waiting: return 2
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    package static let allCases: [WireTransfer.State] = [
+      .starting,
+      .running,
+      .waiting,
+    ]
+
+  }
+
+  package init() {}
+
+  fileprivate var _rate: UInt64? = nil
+}
+
+/// The received part of a document whose transfer was interrupted.
+package nonisolated struct WireKeptPart: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var id: String = String()
+
+  /// of the document
+  package var name: Data = Data()
+
+  /// that offered it
+  package var device: String = String()
+
+  package var deviceID: String = String()
+
+  /// where it was received into, absolute
+  package var folder: Data = Data()
+
+  /// that are not sent again
+  package var bytes: UInt64 = 0
+
+  /// of the document
+  package var total: UInt64 = 0
+
+  /// seconds since 1970: when the last of it came
+  package var changed: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// Cancels a transfer, on either side. The received part of the document is kept.
+package nonisolated struct WireCancelTransferRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// the beginning of the transfer's id, as hexadecimal digits
+  package var idPrefix: String = String()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct WireCancelTransferResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// as it was when it was cancelled
+  package var transfer: WireTransfer {
+    get {_transfer ?? WireTransfer()}
+    set {_transfer = newValue}
+  }
+  /// Returns true if `transfer` has been explicitly set.
+  package var hasTransfer: Bool {self._transfer != nil}
+  /// Clears the value of `transfer`. Subsequent reads from it will return its default value.
+  package mutating func clearTransfer() {self._transfer = nil}
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _transfer: WireTransfer? = nil
+}
+
+/// Deletes a kept part.
+package nonisolated struct WireDiscardPartRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var idPrefix: String = String()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct WireDiscardPartResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// as it was
+  package var part: WireKeptPart {
+    get {_part ?? WireKeptPart()}
+    set {_part = newValue}
+  }
+  /// Returns true if `part` has been explicitly set.
+  package var hasPart: Bool {self._part != nil}
+  /// Clears the value of `part`. Subsequent reads from it will return its default value.
+  package mutating func clearPart() {self._part = nil}
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _part: WireKeptPart? = nil
+}
+
 /// Takes an activity over. RESET(cancelled) from the application cancels; a connection that just ends detaches, and a
 /// document goes on being fetched.
 package nonisolated struct WireAcceptRequest: Sendable {
@@ -2112,8 +2522,8 @@ package nonisolated struct WireAcceptRequest: Sendable {
   /// keep the claim for continuation streams until the stream ends
   package var streams: Bool = false
 
-  /// Give the activity to an application of this device that declares its type; where there is none, what is asked for
-  /// here holds for who asks.
+  /// Give the activity to an application of this device that declares its type. If there is none, the program that asks
+  /// continues it, and the other fields hold for that program.
   package var toApplication: Bool = false
 
   /// the identifier of the one to give it to; empty: the node chooses
@@ -2128,8 +2538,8 @@ package nonisolated struct WireAcceptRequest: Sendable {
   /// Nobody named the activity: where the device no longer offers it, what it offers now is meant.
   package var orNewest: Bool = false
 
-  /// What the user was shown and has said yes to; not set: nothing. What is of another kind by now, or a document that is
-  /// called otherwise, is not what he named: noSuchActivity.
+  /// The title and kind that the user saw and accepted; not set: none. If the activity has another kind now, or its document
+  /// another name, the answer is noSuchActivity.
   package var shownTitle: String {
     get {_shownTitle ?? String()}
     set {_shownTitle = newValue}
@@ -2537,7 +2947,7 @@ package nonisolated struct WireWillContinueResponse: Sendable {
 }
 
 /// From the node: here is the activity. After the response the stream stays open for as long as the application wants to
-/// open continuation streams or read the document (both name handoff_id); its END lets the activity go. It has 20 s for
+/// open continuation streams or read the document. Both name handoff_id. The application's END releases the activity. It has 20 s for
 /// the response; a Failure is *did fail*.
 package nonisolated struct WireContinueRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -2836,7 +3246,7 @@ nonisolated extension WireTransferBottleneck: SwiftProtobuf._ProtoNameProviding 
 
 nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Request"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{18}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{4}\u{10}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{18}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{1}transfers\0\u{3}cancel_transfer\0\u{3}discard_part\0\u{4}\u{d}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3091,6 +3501,45 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
           self.kind = .adoptState(v)
         }
       }()
+      case 49: try {
+        var v: WireTransfersRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .transfers(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .transfers(v)
+        }
+      }()
+      case 50: try {
+        var v: WireCancelTransferRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .cancelTransfer(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .cancelTransfer(v)
+        }
+      }()
+      case 51: try {
+        var v: WireDiscardPartRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .discardPart(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .discardPart(v)
+        }
+      }()
       case 64: try {
         var v: WireWillSaveRequest?
         var hadOneofValue = false
@@ -3230,6 +3679,18 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
       guard case .adoptState(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 48)
     }()
+    case .transfers?: try {
+      guard case .transfers(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 49)
+    }()
+    case .cancelTransfer?: try {
+      guard case .cancelTransfer(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 50)
+    }()
+    case .discardPart?: try {
+      guard case .discardPart(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 51)
+    }()
     case .willSave?: try {
       guard case .willSave(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 64)
@@ -3260,7 +3721,7 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Response"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}failure\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{17}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{4}\u{10}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}failure\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{17}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{1}transfers\0\u{3}cancel_transfer\0\u{3}discard_part\0\u{4}\u{d}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3528,6 +3989,45 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
           self.kind = .adoptState(v)
         }
       }()
+      case 49: try {
+        var v: WireTransfersResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .transfers(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .transfers(v)
+        }
+      }()
+      case 50: try {
+        var v: WireCancelTransferResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .cancelTransfer(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .cancelTransfer(v)
+        }
+      }()
+      case 51: try {
+        var v: WireDiscardPartResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .discardPart(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .discardPart(v)
+        }
+      }()
       case 64: try {
         var v: WireWillSaveResponse?
         var hadOneofValue = false
@@ -3671,6 +4171,18 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
       guard case .adoptState(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 48)
     }()
+    case .transfers?: try {
+      guard case .transfers(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 49)
+    }()
+    case .cancelTransfer?: try {
+      guard case .cancelTransfer(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 50)
+    }()
+    case .discardPart?: try {
+      guard case .discardPart(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 51)
+    }()
     case .willSave?: try {
       guard case .willSave(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 64)
@@ -3701,7 +4213,7 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension WireFailure: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Failure"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{1}message\0\u{1}device\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{1}message\0\u{1}device\0\u{1}advises\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3712,6 +4224,7 @@ nonisolated extension WireFailure: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 1: try { try decoder.decodeSingularEnumField(value: &self.code) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.message) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.advises) }()
       default: break
       }
     }
@@ -3727,6 +4240,9 @@ nonisolated extension WireFailure: SwiftProtobuf.Message, SwiftProtobuf._Message
     if !self.device.isEmpty {
       try visitor.visitSingularStringField(value: self.device, fieldNumber: 3)
     }
+    if self.advises != false {
+      try visitor.visitSingularBoolField(value: self.advises, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3734,6 +4250,7 @@ nonisolated extension WireFailure: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.code != rhs.code {return false}
     if lhs.message != rhs.message {return false}
     if lhs.device != rhs.device {return false}
+    if lhs.advises != rhs.advises {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4464,7 +4981,7 @@ nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, Swift
 
 nonisolated extension WireDocumentEntry: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".DocumentEntry"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}size\0\u{1}executable\0\u{1}kind\0\u{1}modified\0\u{3}link_target\0\u{1}sparse\0\u{1}version\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}size\0\u{1}executable\0\u{1}kind\0\u{1}modified\0\u{3}link_target\0\u{1}sparse\0\u{1}version\0\u{1}mode\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4480,6 +4997,7 @@ nonisolated extension WireDocumentEntry: SwiftProtobuf.Message, SwiftProtobuf._M
       case 6: try { try decoder.decodeSingularBytesField(value: &self.linkTarget) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.sparse) }()
       case 8: try { try decoder.decodeSingularBytesField(value: &self.version) }()
+      case 9: try { try decoder.decodeSingularUInt32Field(value: &self._mode) }()
       default: break
       }
     }
@@ -4514,6 +5032,9 @@ nonisolated extension WireDocumentEntry: SwiftProtobuf.Message, SwiftProtobuf._M
     if !self.version.isEmpty {
       try visitor.visitSingularBytesField(value: self.version, fieldNumber: 8)
     }
+    try { if let v = self._mode {
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 9)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4526,6 +5047,7 @@ nonisolated extension WireDocumentEntry: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.linkTarget != rhs.linkTarget {return false}
     if lhs.sparse != rhs.sparse {return false}
     if lhs.version != rhs.version {return false}
+    if lhs._mode != rhs._mode {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -5132,18 +5654,29 @@ nonisolated extension WireSignedList: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireStatusRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".StatusRequest"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watch\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    // Load everything into unknown fields
-    while try decoder.nextFieldNumber() != nil {}
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBoolField(value: &self.watch) }()
+      default: break
+      }
+    }
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.watch != false {
+      try visitor.visitSingularBoolField(value: self.watch, fieldNumber: 1)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireStatusRequest, rhs: WireStatusRequest) -> Bool {
+    if lhs.watch != rhs.watch {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -5810,7 +6343,7 @@ nonisolated extension WireOfferResponse: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireOfferEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".OfferEvent"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}taken\0\u{1}progress\0\u{1}continued\0\u{1}failed\0\u{1}withdrawn\0\u{1}claim\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}taken\0\u{1}progress\0\u{1}continued\0\u{1}failed\0\u{1}withdrawn\0\u{1}claim\0\u{1}interrupted\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5884,6 +6417,19 @@ nonisolated extension WireOfferEvent: SwiftProtobuf.Message, SwiftProtobuf._Mess
         }
       }()
       case 6: try { try decoder.decodeSingularUInt64Field(value: &self.claim) }()
+      case 7: try {
+        var v: WireFailure?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .interrupted(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .interrupted(v)
+        }
+      }()
       default: break
       }
     }
@@ -5915,11 +6461,14 @@ nonisolated extension WireOfferEvent: SwiftProtobuf.Message, SwiftProtobuf._Mess
       guard case .withdrawn(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     }()
-    case nil: break
+    default: break
     }
     if self.claim != 0 {
       try visitor.visitSingularUInt64Field(value: self.claim, fieldNumber: 6)
     }
+    try { if case .interrupted(let v)? = self.kind {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -6114,6 +6663,457 @@ nonisolated extension WireWithdrawResponse: SwiftProtobuf.Message, SwiftProtobuf
   package static func ==(lhs: WireWithdrawResponse, rhs: WireWithdrawResponse) -> Bool {
     if lhs.activityID != rhs.activityID {return false}
     if lhs.title != rhs.title {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireTransfersRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".TransfersRequest"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireTransfersRequest, rhs: WireTransfersRequest) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireTransfersResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".TransfersResponse"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireTransfersResponse, rhs: WireTransfersResponse) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireTransferListing: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".TransferListing"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}offer\0\u{1}transfer\0\u{1}part\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: WireOwnOffer?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .offer(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .offer(v)
+        }
+      }()
+      case 2: try {
+        var v: WireTransfer?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .transfer(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .transfer(v)
+        }
+      }()
+      case 3: try {
+        var v: WireKeptPart?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .part(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .part(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.kind {
+    case .offer?: try {
+      guard case .offer(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    }()
+    case .transfer?: try {
+      guard case .transfer(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    }()
+    case .part?: try {
+      guard case .part(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireTransferListing, rhs: WireTransferListing) -> Bool {
+    if lhs.kind != rhs.kind {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireOwnOffer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".OwnOffer"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}activity\0\u{1}application\0\u{3}switched_off\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._activity) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.application) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.switchedOff) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._activity {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if !self.application.isEmpty {
+      try visitor.visitSingularStringField(value: self.application, fieldNumber: 2)
+    }
+    if self.switchedOff != false {
+      try visitor.visitSingularBoolField(value: self.switchedOff, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireOwnOffer, rhs: WireOwnOffer) -> Bool {
+    if lhs._activity != rhs._activity {return false}
+    if lhs.application != rhs.application {return false}
+    if lhs.switchedOff != rhs.switchedOff {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireTransfer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Transfer"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}direction\0\u{1}state\0\u{1}title\0\u{1}device\0\u{3}device_id\0\u{3}activity_id\0\u{1}bytes\0\u{1}total\0\u{1}rate\0\u{1}folder\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.id) }()
+      case 2: try { try decoder.decodeSingularEnumField(value: &self.direction) }()
+      case 3: try { try decoder.decodeSingularEnumField(value: &self.state) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 5: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
+      case 7: try { try decoder.decodeSingularBytesField(value: &self.activityID) }()
+      case 8: try { try decoder.decodeSingularUInt64Field(value: &self.bytes) }()
+      case 9: try { try decoder.decodeSingularUInt64Field(value: &self.total) }()
+      case 10: try { try decoder.decodeSingularUInt64Field(value: &self._rate) }()
+      case 11: try { try decoder.decodeSingularBytesField(value: &self.folder) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.id.isEmpty {
+      try visitor.visitSingularBytesField(value: self.id, fieldNumber: 1)
+    }
+    if self.direction != .sending {
+      try visitor.visitSingularEnumField(value: self.direction, fieldNumber: 2)
+    }
+    if self.state != .starting {
+      try visitor.visitSingularEnumField(value: self.state, fieldNumber: 3)
+    }
+    if !self.title.isEmpty {
+      try visitor.visitSingularStringField(value: self.title, fieldNumber: 4)
+    }
+    if !self.device.isEmpty {
+      try visitor.visitSingularStringField(value: self.device, fieldNumber: 5)
+    }
+    if !self.deviceID.isEmpty {
+      try visitor.visitSingularStringField(value: self.deviceID, fieldNumber: 6)
+    }
+    if !self.activityID.isEmpty {
+      try visitor.visitSingularBytesField(value: self.activityID, fieldNumber: 7)
+    }
+    if self.bytes != 0 {
+      try visitor.visitSingularUInt64Field(value: self.bytes, fieldNumber: 8)
+    }
+    if self.total != 0 {
+      try visitor.visitSingularUInt64Field(value: self.total, fieldNumber: 9)
+    }
+    try { if let v = self._rate {
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 10)
+    } }()
+    if !self.folder.isEmpty {
+      try visitor.visitSingularBytesField(value: self.folder, fieldNumber: 11)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireTransfer, rhs: WireTransfer) -> Bool {
+    if lhs.id != rhs.id {return false}
+    if lhs.direction != rhs.direction {return false}
+    if lhs.state != rhs.state {return false}
+    if lhs.title != rhs.title {return false}
+    if lhs.device != rhs.device {return false}
+    if lhs.deviceID != rhs.deviceID {return false}
+    if lhs.activityID != rhs.activityID {return false}
+    if lhs.bytes != rhs.bytes {return false}
+    if lhs.total != rhs.total {return false}
+    if lhs._rate != rhs._rate {return false}
+    if lhs.folder != rhs.folder {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireTransfer.Direction: SwiftProtobuf._ProtoNameProviding {
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0SENDING\0\u{1}RECEIVING\0")
+}
+
+nonisolated extension WireTransfer.State: SwiftProtobuf._ProtoNameProviding {
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0STARTING\0\u{1}RUNNING\0\u{1}WAITING\0")
+}
+
+nonisolated extension WireKeptPart: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".KeptPart"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{1}device\0\u{3}device_id\0\u{1}folder\0\u{1}bytes\0\u{1}total\0\u{1}changed\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.id) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.name) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
+      case 5: try { try decoder.decodeSingularBytesField(value: &self.folder) }()
+      case 6: try { try decoder.decodeSingularUInt64Field(value: &self.bytes) }()
+      case 7: try { try decoder.decodeSingularUInt64Field(value: &self.total) }()
+      case 8: try { try decoder.decodeSingularUInt64Field(value: &self.changed) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.id.isEmpty {
+      try visitor.visitSingularStringField(value: self.id, fieldNumber: 1)
+    }
+    if !self.name.isEmpty {
+      try visitor.visitSingularBytesField(value: self.name, fieldNumber: 2)
+    }
+    if !self.device.isEmpty {
+      try visitor.visitSingularStringField(value: self.device, fieldNumber: 3)
+    }
+    if !self.deviceID.isEmpty {
+      try visitor.visitSingularStringField(value: self.deviceID, fieldNumber: 4)
+    }
+    if !self.folder.isEmpty {
+      try visitor.visitSingularBytesField(value: self.folder, fieldNumber: 5)
+    }
+    if self.bytes != 0 {
+      try visitor.visitSingularUInt64Field(value: self.bytes, fieldNumber: 6)
+    }
+    if self.total != 0 {
+      try visitor.visitSingularUInt64Field(value: self.total, fieldNumber: 7)
+    }
+    if self.changed != 0 {
+      try visitor.visitSingularUInt64Field(value: self.changed, fieldNumber: 8)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireKeptPart, rhs: WireKeptPart) -> Bool {
+    if lhs.id != rhs.id {return false}
+    if lhs.name != rhs.name {return false}
+    if lhs.device != rhs.device {return false}
+    if lhs.deviceID != rhs.deviceID {return false}
+    if lhs.folder != rhs.folder {return false}
+    if lhs.bytes != rhs.bytes {return false}
+    if lhs.total != rhs.total {return false}
+    if lhs.changed != rhs.changed {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireCancelTransferRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".CancelTransferRequest"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}id_prefix\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.idPrefix) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.idPrefix.isEmpty {
+      try visitor.visitSingularStringField(value: self.idPrefix, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireCancelTransferRequest, rhs: WireCancelTransferRequest) -> Bool {
+    if lhs.idPrefix != rhs.idPrefix {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireCancelTransferResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".CancelTransferResponse"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}transfer\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._transfer) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._transfer {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireCancelTransferResponse, rhs: WireCancelTransferResponse) -> Bool {
+    if lhs._transfer != rhs._transfer {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDiscardPartRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".DiscardPartRequest"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}id_prefix\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.idPrefix) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.idPrefix.isEmpty {
+      try visitor.visitSingularStringField(value: self.idPrefix, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireDiscardPartRequest, rhs: WireDiscardPartRequest) -> Bool {
+    if lhs.idPrefix != rhs.idPrefix {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDiscardPartResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".DiscardPartResponse"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}part\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._part) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._part {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireDiscardPartResponse, rhs: WireDiscardPartResponse) -> Bool {
+    if lhs._part != rhs._part {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
