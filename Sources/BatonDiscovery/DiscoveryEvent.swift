@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What discovery tells its owner.
+/// An event that discovery tells its owner.
 package enum DiscoveryEvent: Sendable, Hashable {
     /// The system's DNS-SD responder came or went.
     case responder(ResponderState)
     /// An instance shows this TXT record now: its first one, a new one, or the same one on another interface.
     ///
-    /// `txt` is the record as it is on the network (``TextRecord/decode(_:)``), from anybody. Of an instance without
-    /// a verdict (``ServiceDiscovery/keep(_:)`` or ``ServiceDiscovery/reject(_:)``) only the first record is told.
+    /// `txt` is the record as it is on the network (``TextRecord/decode(_:)``), from anyone. Until the owner gives a
+    /// verdict (such as ``ServiceDiscovery/keep(_:)``), only the first record of an instance is told.
     case record(instance: String, interfaceIndex: UInt32, txt: [UInt8])
-    /// An instance of which a record was told has gone, or shows none any more.
+    /// An instance whose record was told has gone, or shows none any more.
     case removed(instance: String)
-    /// This device is to have another instance name, because its own has lived for its period or is lost: the responder
-    /// was started anew, or somebody else has that name. Answer with ``ServiceDiscovery/rotate(txt:whenRationed:)``.
-    /// Until then nothing is registered under another name, and nothing that is published meanwhile is sent where the
-    /// name is lost.
+    /// This device needs another instance name, because its period is over or its name is lost. A name is lost when the
+    /// responder was restarted or another host has the name.
+    ///
+    /// Answer with ``ServiceDiscovery/rotate(txt:whenRationed:)``. Until then no other name is registered, and if the
+    /// name is lost, no record is sent.
     case rotationDue
-    /// This device is seen under a new instance name, and no longer under an older one.
+    /// This device is on the network under a new instance name, and no longer under an older one.
     case registered(instance: String)
 }
 
@@ -26,6 +27,6 @@ package enum ResponderState: Sendable, Hashable {
     case idle
     /// It answers.
     case running
-    /// It does not; the reason is a sentence for people. It is tried again after `retryAfter`.
+    /// It does not answer; the reason is a sentence for people. It is tried again after `retryAfter`.
     case unavailable(reason: String, retryAfter: Duration)
 }

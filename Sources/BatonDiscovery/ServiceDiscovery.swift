@@ -4,24 +4,26 @@ package import BatonEventLoop
 
 /// Announces this device on the local network and finds the others, through the system's DNS-SD responder (Avahi).
 ///
-/// Bytes in, bytes out: what a TXT record says is sealed and opened elsewhere. Its owner publishes a record, reads
-/// ``events``, and gives a verdict on each instance that shows up: ``keep(_:)`` for one it can read, ``follow(_:)`` for
-/// one that may be a copy, ``reject(_:)`` for any other. It never gives up on the responder: one that is absent, dies
-/// or hangs is tried again after 1 to 5 s; then all is asked anew, and another name registered
-/// (``DiscoveryEvent/rotationDue``).
+/// Bytes in, bytes out: TXT records are sealed and opened elsewhere. The owner publishes a record, reads ``events``,
+/// and gives a verdict on each instance that appears. It is ``keep(_:)`` if it can read the record, ``follow(_:)`` if
+/// the instance may be a copy, and ``reject(_:)`` otherwise. A query reads the first record of an instance. Later ones
+/// are heard from announcements, without a question (``AnnouncementListener``).
 ///
-/// The actor runs on a ``BlockingExecutor``, because nearly every `dns_sd` call waits for D-Bus (25 s where the daemon
-/// hangs). So the methods that a node calls in passing are `nonisolated`: they put the work there, in order, and
-/// return at once.
+/// A responder that is absent, dies or hangs is tried again after 1 to 5 s, without end. Then everything is queried
+/// again, and another name registered (``DiscoveryEvent/rotationDue``).
+///
+/// The actor runs on a ``BlockingExecutor``, because nearly every `dns_sd` call waits for D-Bus, for 25 s if the daemon
+/// hangs. So the methods that a node calls in passing are `nonisolated`: they queue the work in order and return at
+/// once.
 package actor ServiceDiscovery {
     nonisolated let configuration: DiscoveryConfiguration
     nonisolated let executor: BlockingExecutor
     nonisolated let loop: EventLoop
 
-    /// The executor that was given at the start.
+    /// The executor that was given to the initializer.
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// What happens, in order, for one reader. Ends with ``stop()``.
+    /// The events in order, for one reader. Ends with ``stop()``.
     ///
     /// At most 4096 events wait; a reader that falls behind further misses the oldest.
     package nonisolated let events: AsyncStream<DiscoveryEvent>
@@ -46,36 +48,37 @@ package actor ServiceDiscovery {
     var current: Registration?
     var successor: Registration?
     var rotating: Timer?
-    /// The question that has a changed record sent soon, and what ends it.
+    /// The question that has a changed record sent soon, and the timer that ends it.
     var hastening: SlotID?
     var hastened: Timer?
-    /// The last names this device had: what it sees of itself.
+    /// The last names of this device, which the browse shows as well.
     var ownNames: [String] = []
 
     // Browsing.
     var budget: QueryBudget
     var budgeting: Timer?
     var isPumpQueued = false
-    var presence: [String: Int] = [:]  // How often (interface and address family) the browse showed an instance.
+    var listener: AnnouncementListener?
+    /// The number of interfaces and address families on which the browse shows an instance.
+    var presence: [String: Int] = [:]
     var queries: [String: Query] = [:]
-    /// Instances of which a record was told and no removal since.
-    var told: Set<String> = []
+    /// The record that was told last, of each instance whose removal was not told since.
+    var told: [String: TextHistory.Record] = [:]
     var rediscovering: Timer?
 
     /// Makes a discovery that does nothing until ``start()``.
     ///
     /// - Parameters:
     ///   - configuration: times and names.
-    ///   - loop: where readiness and timers are noticed; nothing of discovery blocks it.
-    ///   - executor: for discovery alone, since it blocks.
+    ///   - loop: where sockets and timers are served, without blocking.
+    ///   - executor: for discovery alone, because it blocks.
     package init(
         configuration: DiscoveryConfiguration = DiscoveryConfiguration(), loop: EventLoop, executor: BlockingExecutor
     ) {
         self.init(configuration: configuration, loop: loop, executor: executor, probes: QueryBudget.Limits().probing)
     }
 
-    /// The same, with another number of queries that may probe at once: for tests, which see what the number is good
-    /// for.
+    /// The same with another number of queries that may be open at once, for tests.
     package init(
         configuration: DiscoveryConfiguration, loop: EventLoop, executor: BlockingExecutor, probes: Int
     ) {
@@ -93,7 +96,7 @@ package actor ServiceDiscovery {
 
     // MARK: - Interface
 
-    /// Begins to look for others, and to announce this device as soon as something is published. Returns when the
+    /// Begins to look for other devices, and to announce this one as soon as something is published. Returns when the
     /// responder was tried once; ``events`` tell the rest. Does nothing the second time.
     package func start() {
         guard !isStarted else { return }
@@ -104,19 +107,24 @@ package actor ServiceDiscovery {
         hastened = timer { $0.endHastening() }
         budgeting = timer { $0.pump() }
         rediscovering = timer { $0.forgetLost() }
+        listener = AnnouncementListener(type: configuration.serviceType, on: loop) {
+            [weak self] (name, interface, text) in
+            self?.submit { $0.hear(text, of: name, on: interface) }
+        }
         connect()
     }
 
-    /// Says goodbye, ends everything and finishes ``events``. It cannot be started again. Where the responder hangs it
-    /// waits for the call that is under way, such as the one for a last record.
+    /// Withdraws the registration, ends everything and finishes ``events``. It cannot be started again. If the
+    /// responder hangs, this waits for the call that is under way, such as the one for a last record.
     package func stop() {
         guard !isStopped else { return }
         isStarted = true
         isStopped = true
         for timer in [reconnecting, pacing, rotating, hastened, budgeting, rediscovering] { timer?.cancel() }
-        // First the goodbye: the others should not wait for the end of up to 64 queries.
+        // The registration first: other devices should not wait for the end of all queries.
         for registration in [current, successor] { registration.map { closeSlot($0.slot) } }
         for slot in slots.keys { closeSlot(slot) }
+        listener?.close()
         responder = .idle
         sink.yield(.responder(.idle))
         sink.finish()
@@ -124,31 +132,30 @@ package actor ServiceDiscovery {
 
     /// Publishes a TXT record in place of the one before, as soon as the update rule allows, under the same name.
     ///
-    /// The rule is Bonjour's on macOS: at once after quiet, changes within 250 ms collected, four in a row, then one in
-    /// 6 s, and one credit always left for a withdrawal. Of several that wait only the newest is sent, and at once if
-    /// any of them was a withdrawal.
+    /// The rule is Bonjour's on macOS (``UpdatePacer``). Of several changes that wait only the newest is sent, and at
+    /// once if one of them is a withdrawal.
     ///
     /// - Parameters:
     ///   - txt: the strings of the record.
-    ///   - rationed: those that are sent in their place where the next change would have to wait, so that others know
-    ///     how much the record is worth; `nil`: the same.
-    ///   - isWithdrawal: whether something that others still see has to disappear: it goes before everything else.
+    ///   - rationed: the strings that are sent instead if the next change would have to wait; `nil` is the same. They
+    ///     tell other devices that the record may become old.
+    ///   - change: how urgent it is.
     /// - Throws: ``DiscoveryError`` for strings that do not make a record. Nothing is published then.
     package nonisolated func publish(
-        txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil, isWithdrawal: Bool = false
+        txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil, as change: RecordChange = .update
     ) throws(DiscoveryError) {
         let record = try Self.record(txt, rationed)
-        submit { $0.publish(record, as: isWithdrawal ? .withdrawal : .update) }
+        submit { $0.publish(record, as: change) }
     }
 
     /// Takes a new random instance name: registers it, and removes the old one when the new one is seen.
     ///
     /// - Parameters:
     ///   - txt: the strings of the record under the new name. It should share nothing with the old one, or the two
-    ///     names can be linked. The old name keeps its record unless ``publish(txt:whenRationed:isWithdrawal:)`` is
-    ///     called meanwhile.
-    ///   - rationed: as there.
-    /// - Throws: as there.
+    ///     names can be linked. The old name keeps its record unless ``publish(txt:whenRationed:as:)`` is called
+    ///     meanwhile.
+    ///   - rationed: as in that method.
+    /// - Throws: ``DiscoveryError``, as that method.
     package nonisolated func rotate(txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil) throws(DiscoveryError) {
         let record = try Self.record(txt, rationed)
         submit { $0.rotate(record) }
@@ -160,33 +167,32 @@ package actor ServiceDiscovery {
         PublishedRecord(settled: try TextRecord.encode(settled), rationed: try TextRecord.encode(rationed ?? settled))
     }
 
-    /// The owner can read this instance: every new record of it is told from now on.
-    ///
-    /// At most 48 at once; instances beyond that are looked at in turn.
+    /// Gives the verdict that the owner can read this instance. Every new record of it is told from now on, and it is
+    /// never forgotten while it is on the network.
     package nonisolated func keep(_ instance: String) {
         submit { $0.keepQuery(instance) }
     }
 
-    /// The owner can read this instance, and so could anybody else who copies it: new records of it are told while it
-    /// has a turn among the probes, which comes again and again. One that was kept is kept no longer.
+    /// Gives the verdict that the owner can read this instance, but that it may be a copy of another. Every new record
+    /// is told, but the instance may be forgotten when too many are on the network. It ends ``keep(_:)``.
     package nonisolated func follow(_ instance: String) {
         submit { $0.followQuery(instance) }
     }
 
-    /// The owner has no use for this instance: it is not looked at again for 10 minutes.
+    /// Gives the verdict that the owner has no use for this instance. It is not queried again for 10 minutes.
     package nonisolated func reject(_ instance: String) {
         submit { $0.rejectQuery(instance) }
     }
 
-    /// The owner can read more than before: instances that it rejected are looked at again.
+    /// Queries rejected instances again, because the owner can read more than before.
     package nonisolated func reconsider() {
         submit { $0.reconsiderQueries() }
     }
 
-    /// The number of open queries, of the kept and of the probing kind.
+    /// The number of kept instances, and of open queries.
     package var queryUsage: (kept: Int, probing: Int) { budget.usage }
 
-    /// Whether instances are announced that had no turn yet: what they say is not known.
+    /// Whether instances are on the network whose record was not queried yet.
     package var isBehind: Bool { budget.isBehind(now: Self.now) }
 
     // MARK: - Responder
@@ -207,7 +213,7 @@ package actor ServiceDiscovery {
         }
     }
 
-    /// Drops everything that hangs on the responder, and tries again later. References that failed never recover.
+    /// Drops everything that depends on the responder, and tries again later. References that failed never recover.
     func lose(_ fault: ResponderFault) {
         guard !isStopped else { return }
         for slot in slots.keys { closeSlot(slot) }
@@ -217,6 +223,7 @@ package actor ServiceDiscovery {
         if period == .over { period = .named }  // Its owner is asked again.
         queries = [:]
         presence = [:]
+        listener?.ignoreAll()
         budget.reset()
         for timer in [pacing, rotating, hastened, budgeting, rediscovering] { timer?.cancel() }
         let delay = backoff.fail(now: Self.now)
@@ -229,7 +236,7 @@ package actor ServiceDiscovery {
 
     typealias SlotID = UInt64
 
-    /// What a reference is for.
+    /// The purpose of a reference.
     enum Role {
         case browse
         case registration
@@ -251,12 +258,12 @@ package actor ServiceDiscovery {
         let source = SingleShotSource(reference.descriptor, on: loop) { [weak self] in
             self?.submit { $0.process(id) }
         }
-        guard let source else {
+        guard let source, source.arm() else {
+            source?.cancel()
             reference.close()
             throw ResponderFault(operation: "get another descriptor", code: 0)
         }
         slots[id] = Slot(role: role, reference: reference, source: source)
-        source.arm()
         return id
     }
 
@@ -270,26 +277,27 @@ package actor ServiceDiscovery {
     /// The reference of a registration that lives.
     func reference(_ id: SlotID) -> ServiceReference? { slots[id]?.reference }
 
-    /// A reference is readable, and only now may it be processed.
+    /// Processes a reference that is readable.
     private func process(_ id: SlotID) {
         guard let slot = slots[id] else { return }
         for reply in slot.reference.process() {
             // A reply may end the reference that the next one came from.
             guard slots[id] != nil else { return }
             switch (slot.role, reply) {
-            case (.browse, .instance(let name, let domain, let isAdded)): see(name, domain, isAdded: isAdded)
+            case (.browse, .instance(let name, let domain, let interface, let isAdded)):
+                see(name, domain, on: interface, isAdded: isAdded)
             case (.query(let name), .text(let text, let interface, let isAdded)):
                 read(text, of: name, on: interface, isAdded: isAdded)
             case (.registration, .registered(let name)): establish(id, as: name)
             case (.query(let name), .failed): loseQuery(name)
-            case (.hastening, _): break  // What it is answered is this device's own record.
+            case (.hastening, _): break  // The answer is this device's own record.
             case (.browse, .failed(let fault)), (.registration, .failed(let fault)): lose(fault)
             case (.browse, .text), (.browse, .registered), (.query, .instance), (.query, .registered),
                 (.registration, .instance), (.registration, .text):
-                break  // No callback of the one kind is ever given to a reference of the other.
+                break  // No reference has the callback of another kind.
             }
         }
-        slots[id]?.source.arm()
+        if slots[id]?.source.arm() == false { lose(ResponderFault(operation: "watch a descriptor", code: 0)) }
     }
 
     // MARK: - Time and place

@@ -7,7 +7,7 @@ import Glibc
 /// One device's discovery as a program, so that tests can put it on a lab host.
 ///
 /// It prints each event as one JSON object a line, with `time` in nanoseconds of the clock that all hosts of this
-/// machine share, and reads commands from standard input: `publish HEX...`, `withdraw HEX...`, `rotate HEX...` (one
+/// machine share. It reads commands from standard input: `publish HEX...`, `withdraw HEX...`, `rotate HEX...` (one
 /// argument a TXT string), `keep INSTANCE`, `reject INSTANCE`, `queries`, `quit`. With `--verdict keep` or `--verdict
 /// reject` it gives that verdict on every instance itself; `--probes` is how many queries may probe. The end of its
 /// input is `quit`.
@@ -55,7 +55,7 @@ enum Probe {
             emit(#"{"event":"command","time":\#(MonotonicClock.nanoseconds()),"command":"\#(command)"}"#)
             switch command {
             case "publish": try discovery.publish(txt: strings)
-            case "withdraw": try discovery.publish(txt: strings, isWithdrawal: true)
+            case "withdraw": try discovery.publish(txt: strings, as: .withdrawal)
             case "rotate": try discovery.rotate(txt: strings)
             case "keep": discovery.keep(String(words[1]))
             case "reject": discovery.reject(String(words[1]))

@@ -24,7 +24,7 @@ struct LabTests {
         let lab = try Lab(hosts: 3)
         let folder = NSTemporaryDirectory() + "/baton-lab-" + lab.name
         #expect(FileManager.default.fileExists(atPath: folder))
-        // One that does not care about SIGTERM, with a child.
+        // A program that ignores SIGTERM, with a child.
         let stubborn = try lab.start(1, ["bash", "-c", "trap '' TERM; echo ready; sleep 1000 & wait; sleep 1000"])
         try await stubborn.line { $0 == "ready" }
         lab.down()

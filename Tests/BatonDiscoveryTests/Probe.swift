@@ -21,8 +21,8 @@ struct Probe {
     private let program: LabProgram
 
     init(_ lab: Lab, _ host: Int, _ options: String...) throws {
-        // Fresh memory is filled with a pattern, so that the library's uninitialised struct is found for certain
-        // where the zeroing allocator does not prevent it, and not only where the heap happens to be dirty.
+        // Fresh memory is filled with a pattern, so that the library's uninitialised struct would be found for certain,
+        // and not only when the heap happens to be dirty.
         program = try lab.start(host, ["env", "MALLOC_PERTURB_=90", Lab.product("discovery-probe")] + options)
     }
 

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct UpdatePacerTests {
     /// Publishes at each of `changes` (seconds) and returns when what was sent.
-    private func simulate(_ changes: [(Double, UpdatePacer.Change)], until end: Double) -> [Double] {
+    private func simulate(_ changes: [(Double, RecordChange)], until end: Double) -> [Double] {
         var pacer = UpdatePacer(now: .zero)
         var sent: [Double] = []
         var waiting = changes.map { (Duration.milliseconds(Int(($0.0 * 1000).rounded())), $0.1) }[...]
@@ -21,7 +21,7 @@ import Testing
                 pacer.change(change)
                 waiting.removeFirst()
             }
-            if pacer.takeIfDue(now: now) { sent.append(now / .milliseconds(1) / 1000) }
+            if pacer.takeIfDue(now: now) != nil { sent.append(now / .milliseconds(1) / 1000) }
         }
         return sent
     }
@@ -33,12 +33,12 @@ import Testing
     @Test func nothingIsSentWithoutAChange() {
         var pacer = UpdatePacer(now: .zero)
         #expect(pacer.deadline() == nil)
-        let isSentUnchanged = pacer.takeIfDue(now: .seconds(1000))
-        #expect(!isSentUnchanged)
+        let unchanged = pacer.takeIfDue(now: .seconds(1000))
+        #expect(unchanged == nil)
         pacer.change(.update)
         pacer.satisfy()
-        let isSentSatisfied = pacer.takeIfDue(now: .seconds(1000))
-        #expect(!isSentSatisfied)
+        let satisfied = pacer.takeIfDue(now: .seconds(1000))
+        #expect(satisfied == nil)
     }
 
     @Test func changesWithinTheSpacingAreCollected() {
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test func fourInARowThenOneInSixSeconds() {
-        let changes = (0..<200).map { (1 + Double($0) * 0.1, UpdatePacer.Change.update) }
+        let changes = (0..<200).map { (1 + Double($0) * 0.1, RecordChange.update) }
         #expect(simulate(changes, until: 30) == [1, 1.25, 1.5, 1.75, 7, 13, 19, 25])
     }
 
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test func aCreditIsAlwaysLeftForAWithdrawal() {
-        var changes = (0..<40).map { (1 + Double($0) * 0.1, UpdatePacer.Change.update) }
+        var changes = (0..<40).map { (1 + Double($0) * 0.1, RecordChange.update) }
         changes.append((5.05, .withdrawal))
         #expect(simulate(changes, until: 6) == [1, 1.25, 1.5, 1.75, 5.05])
     }
@@ -66,30 +66,42 @@ import Testing
     }
 
     @Test func withdrawalsAreRationedToo() {
-        let changes = (0..<100).map { (1 + Double($0) * 0.01, UpdatePacer.Change.withdrawal) }
+        let changes = (0..<100).map { (1 + Double($0) * 0.01, RecordChange.withdrawal) }
         // Five credits in all, then as they are earned.
         #expect(simulate(changes, until: 12) == [1, 1.01, 1.02, 1.03, 1.04, 7])
     }
 
     @Test func anUpdateAfterASpentReserveWaitsForTwoCredits() {
-        let first = (0..<4).map { (1 + Double($0) * 0.25, UpdatePacer.Change.update) }
+        let first = (0..<4).map { (1 + Double($0) * 0.25, RecordChange.update) }
         #expect(
             simulate(first + [(2, .withdrawal), (2.5, .update)], until: 30) == [1, 1.25, 1.5, 1.75, 2, 13])
     }
 
     @Test func aWithdrawalThatWaitsStaysOneWhateverComesAfterIt() {
-        var changes = (0..<5).map { (1 + Double($0) * 0.01, UpdatePacer.Change.withdrawal) }
+        var changes = (0..<5).map { (1 + Double($0) * 0.01, RecordChange.withdrawal) }
         changes += [(2, .withdrawal), (3, .update)]
         #expect(simulate(changes, until: 30) == [1, 1.01, 1.02, 1.03, 1.04, 7])
     }
 
-    @Test("Who changes thirty times in 3 s is told of by the ration, the last change within a refill")
+    @Test("The most urgent of the changes that wait is the one that is sent")
+    func mostUrgent() {
+        var pacer = UpdatePacer(now: .zero)
+        for changes in [[RecordChange.renewal], [.renewal, .update, .renewal], [.update, .withdrawal, .renewal]] {
+            for change in changes { pacer.change(change) }
+            let sent = pacer.takeIfDue(now: .seconds(1000))
+            #expect(sent == changes.max())
+        }
+    }
+
+    @Test("Of thirty changes in 3 s the ration sends five, and the last one within a refill")
     func burst() {
-        let changes = (0..<30).map { (1 + Double($0) * 0.1, UpdatePacer.Change.withdrawal) }
+        let changes = (0..<30).map { (1 + Double($0) * 0.1, RecordChange.withdrawal) }
         #expect(simulate(changes, until: 60) == [1, 1.1, 1.2, 1.3, 1.4, 7])
     }
 
-    @Test("What is sent unrationed is never old for longer than the spacing", arguments: [UInt64(1), 2, 3, 4, 5])
+    @Test(
+        "A record that was sent unrationed is never old for longer than the spacing",
+        arguments: [UInt64(1), 2, 3, 4, 5])
     func unrationed(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var pacer = UpdatePacer(now: .zero)
@@ -98,8 +110,10 @@ import Testing
         var rationed = 0
         for _ in 0..<2000 {
             now += .milliseconds(Int(generator.next() % 14_000))
-            // What waited was sent by its timer before this change came.
-            while let deadline = pacer.deadline(), deadline <= now, pacer.takeIfDue(now: deadline) {
+            // A change that waited was sent by its timer before this one came.
+            while let deadline = pacer.deadline(), deadline <= now,
+                pacer.takeIfDue(now: deadline) != nil
+            {
                 isRationed = pacer.isRationed(now: deadline)
             }
             let isWithdrawal = generator.next() % 4 == 0
@@ -107,7 +121,7 @@ import Testing
             if !isRationed, let deadline = pacer.deadline() {
                 #expect(deadline <= now + .milliseconds(250), "seed \(seed), at \(now)")
             }
-            if pacer.takeIfDue(now: now) { isRationed = pacer.isRationed(now: now) }
+            if pacer.takeIfDue(now: now) != nil { isRationed = pacer.isRationed(now: now) }
             if isRationed { rationed += 1 }
         }
         #expect(rationed > 100 && rationed < 1900, "both are seen: \(rationed), seed \(seed)")
@@ -119,14 +133,14 @@ import Testing
         #expect(!pacer.isRationed(now: .zero))
         for millisecond in 0..<5 {
             pacer.change(.withdrawal)
-            let isSent = pacer.takeIfDue(now: .milliseconds(millisecond))
+            let isSent = pacer.takeIfDue(now: .milliseconds(millisecond)) != nil
             #expect(isSent && pacer.isRationed(now: .milliseconds(millisecond)) == (millisecond > 2))
         }
         #expect(pacer.isRationed(now: .seconds(11)))
         #expect(!pacer.isRationed(now: .seconds(12)))
     }
 
-    @Test("Of a record one version is ever sent")
+    @Test("Only one version of a record is ever sent")
     func oneVersion() {
         for isRationed in [false, true] {
             var record = PublishedRecord(settled: [1], rationed: [2])
@@ -141,7 +155,7 @@ import Testing
         var generator = SeededGenerator(seed: seed)
         let changes = (0..<400)
             .map { _ in Double(generator.next() % 300_000) / 1000 }.sorted()
-            .map { ($0, generator.next() % 4 == 0 ? UpdatePacer.Change.withdrawal : .update) }
+            .map { ($0, generator.next() % 4 == 0 ? RecordChange.withdrawal : .update) }
         let sent = simulate(changes, until: 320)
         for (index, start) in sent.enumerated() {
             for (count, time) in sent[index...].enumerated() {

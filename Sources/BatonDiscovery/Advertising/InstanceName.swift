@@ -2,8 +2,8 @@
 
 /// The names under which service instances are registered: random, of one length, and telling nothing.
 enum InstanceName {
-    /// Characters of a name: 60 random bits, so that two devices never meet by chance. A fixed length, because a
-    /// length of one's own would be a mark.
+    /// Characters of a name: 60 random bits, so that no two devices choose the same. The length is fixed, because a
+    /// different length would mark a device.
     static let length = 12
 
     private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
@@ -19,10 +19,10 @@ enum InstanceName {
         String(decoding: (0..<length).map { _ in alphabet[Int(generator.next() & 31)] }, as: UTF8.self)
     }
 
-    /// Whether a name that was seen on the network can be one of Baton's: 1 to 63 lower-case letters and digits.
+    /// Whether a name from the network can be one of Baton's: 1 to 63 lower-case letters and digits.
     ///
-    /// Names are otherwise any 63 bytes (RFC 6763, section 4.1.1). One that is not ours is not worth a query, and
-    /// what passes needs no escaping.
+    /// Other services may use any 63 bytes (RFC 6763, section 4.1.1). Such names get no query, and a plausible one
+    /// needs no escaping.
     static func isPlausible(_ name: String) -> Bool {
         (1...63).contains(name.utf8.count)
             && name.utf8.allSatisfy {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A TXT record, and what is said in its place while changes are rationed. One of the two is ever sent.
+/// A TXT record, and the one that takes its place while changes are rationed. Only one of the two is ever sent.
 struct PublishedRecord {
     private let settled: [UInt8]
     private let rationed: [UInt8]
@@ -11,7 +11,7 @@ struct PublishedRecord {
         self.rationed = rationed
     }
 
-    /// What is sent. The first call decides: whoever has seen the one would take the other for an old record.
+    /// Returns the text to send. The first call decides, because a device that saw one would take the other for old.
     mutating func text(isRationed: Bool) -> [UInt8] {
         let text = chosen ?? (isRationed ? rationed : settled)
         chosen = text

@@ -9,8 +9,10 @@ struct Registration {
     var isEstablished = false
 }
 
-/// What has become of the period that the published record is of. It gets one name: two names with one record, or with
-/// two that share what is drawn for a period, are known to be of one device.
+/// The state of the period that the published record belongs to.
+///
+/// A period gets one name. Two names with one record, or with records that share the random values of a period, show
+/// that they belong to one device.
 enum NamePeriod {
     /// No name was registered in it.
     case unnamed
@@ -21,8 +23,8 @@ enum NamePeriod {
 }
 
 extension ServiceDiscovery {
-    /// Takes a new record, and sends it when the update rule says so.
-    func publish(_ record: PublishedRecord, as change: UpdatePacer.Change) {
+    /// Takes a new record, and sends it when the update rule allows it.
+    func publish(_ record: PublishedRecord, as change: RecordChange) {
         self.record = record
         guard current != nil else { return advertise() }
         pacer.change(change)
@@ -31,18 +33,18 @@ extension ServiceDiscovery {
 
     /// Sends the latest record, or waits until it may.
     ///
-    /// While a name follows another, under the next one alone: a record that is seen under both ties them together for
-    /// whoever has captured no more than the two periods.
+    /// While one name takes the place of another, it is sent under the new one only: a record under both names would
+    /// link them.
     ///
-    /// Nothing while the owner is asked for another period: the name of one that is over may be that of its successor.
-    /// And nothing while the responder still asks whether somebody has the name: a record that changes meanwhile is in
-    /// its own questions twice, which Avahi 0.8 takes for somebody else's now and then, and calls the name "name #2".
+    /// Nothing is sent while the owner is asked for another period, or while the responder still probes for the name.
+    /// Avahi 0.8 sometimes takes a record that changes meanwhile for a conflict, and renames it "name #2".
     func sendIfDue() {
         guard let latest = successor ?? current, latest.isEstablished, period != .over else { return }
-        if pacer.takeIfDue(now: Self.now), let text = chosenText() {
+        if let change = pacer.takeIfDue(now: Self.now), let text = chosenText() {
             do throws(ResponderFault) {
                 try reference(latest.slot)?.update(text: text)
-                hasten()
+                // Nobody waits for a renewal.
+                if change > .renewal { hasten() }
             } catch {
                 lose(error)
             }
@@ -53,9 +55,9 @@ extension ServiceDiscovery {
 
     /// Has the responder send a changed record soon, by asking the network for it.
     ///
-    /// Avahi announces a change after two random delays, of up to 250 ms and of 20 to 120 ms; but whoever asks for a
-    /// unique record, this host itself included, has it multicast at once (RFC 6762, section 6), and a question leaves
-    /// after 100 ms. The reference lives only until then.
+    /// Avahi announces a change after two random delays, of up to 250 ms and of 20 to 120 ms. A question for a unique
+    /// record has it multicast at once (RFC 6762, section 6), also if this host asks, and a question leaves after
+    /// 100 ms. The reference lives only until then.
     private func hasten() {
         endHastening()
         guard let current, current.isEstablished, successor == nil else { return }
@@ -72,7 +74,7 @@ extension ServiceDiscovery {
         hastening = nil
     }
 
-    /// Registers this device where it is not, as soon as there is a responder and something to say.
+    /// Registers this device if it is not registered, as soon as there is a responder and a record.
     func advertise() {
         guard responder == .running, current == nil, record != nil else { return }
         switch period {
@@ -87,7 +89,7 @@ extension ServiceDiscovery {
         }
     }
 
-    /// The name of the period is lost: asks for another one, with another name.
+    /// Asks for another period, because the name of this one is lost.
     private func endPeriod() {
         period = .over
         announceRotation()
@@ -100,7 +102,7 @@ extension ServiceDiscovery {
         guard let current, responder == .running else { return advertise() }
         do throws(ResponderFault) {
             if current.isEstablished {
-                // One that is still on its way has been seen by nobody.
+                // A successor that is not established was not seen yet.
                 successor.map { closeSlot($0.slot) }
                 successor = try register()
             } else {
@@ -112,17 +114,17 @@ extension ServiceDiscovery {
         }
     }
 
-    /// Says that this device is to have another name, and says so again while nobody answers.
+    /// Tells the owner that this device needs another name, again and again until it answers.
     func announceRotation() {
         sink.yield(.rotationDue)
         rotating?.schedule(after: nextRotation())
     }
 
-    /// A registration is seen by the network, maybe under another name than it asked for.
+    /// Notes that a registration is on the network, maybe under another name than it asked for.
     func establish(_ slot: SlotID, as name: String) {
         if var registration = current, registration.slot == slot {
             guard registration.name == name else {
-                // Somebody has that name, and the library took "name #2" instead: only a random name says nothing.
+                // Another host has that name, and the library chose "name #2". Only a random name tells nothing.
                 closeSlot(slot)
                 current = nil
                 return endPeriod()
@@ -145,7 +147,7 @@ extension ServiceDiscovery {
         }
         rotating?.schedule(after: nextRotation())
         sink.yield(.registered(instance: name))
-        // What has changed meanwhile.
+        // The record may have changed meanwhile.
         sendIfDue()
     }
 
@@ -154,26 +156,26 @@ extension ServiceDiscovery {
         return configuration.nextRotation(using: &generator)
     }
 
-    /// What is said from now on; nil before there is anything to say.
+    /// The text that is sent from now on; nil before the first record.
     private func chosenText() -> [UInt8]? {
         record?.text(isRationed: pacer.isRationed(now: Self.now))
     }
 
-    /// - Returns: nil before there is anything to say.
+    /// - Returns: nil before the first record.
     private func register() throws(ResponderFault) -> Registration? {
         guard let text = chosenText() else { return nil }
         period = .named
         let name = InstanceName.random()
         // Before the call, because the browse may show it before the call returns.
         ownNames.append(name)
-        // One that was removed is shown for a second more; a rotation takes longer than that.
+        // A removed name is shown for a second more, and a rotation takes longer.
         if ownNames.count > 16 { ownNames.removeFirst() }
         let configuration = configuration
         let slot = try open(.registration) { () throws(ResponderFault) in
             try ServiceReference.register(
                 name: name, type: configuration.serviceType, port: configuration.port, text: text)
         }
-        // It carries the latest record, whatever was waiting.
+        // The registration carries the latest record.
         pacer.satisfy()
         return Registration(name: name, slot: slot)
     }

@@ -4,14 +4,14 @@
 package enum TextRecord {
     /// The most bytes that a record may have here: 1200.
     ///
-    /// A record that does not fit into one packet beside the rest is accepted by Avahi, reported as registered, and
-    /// never seen by anyone.
+    /// Avahi accepts a record that does not fit into one packet with the rest, reports it as registered, and never
+    /// sends it.
     package static let maximumLength = 1200
 
     /// Makes a record of strings, in order.
     ///
-    /// - Throws: ``DiscoveryError/stringTooLong`` for a string of more than 255 bytes (or an empty one, which
-    ///   RFC 6763, section 6.1, forbids), ``DiscoveryError/recordTooLong`` for more than ``maximumLength`` in all.
+    /// - Throws: ``DiscoveryError/stringTooLong`` for a string of more than 255 bytes, or an empty one (RFC 6763,
+    ///   section 6.1, forbids it). ``DiscoveryError/recordTooLong`` for more than ``maximumLength`` in all.
     package static func encode(_ strings: [[UInt8]]) throws(DiscoveryError) -> [UInt8] {
         var record: [UInt8] = []
         for string in strings {
@@ -20,7 +20,7 @@ package enum TextRecord {
             record.append(contentsOf: string)
             guard record.count <= maximumLength else { throw .recordTooLong }
         }
-        // "An empty TXT record containing zero strings is not allowed": a single empty one stands for it.
+        // "An empty TXT record containing zero strings is not allowed". A single empty string stands for it.
         return record.isEmpty ? [0] : record
     }
 
@@ -39,7 +39,7 @@ package enum TextRecord {
     }
 }
 
-/// What a caller of discovery can do wrong.
+/// A mistake of a caller of discovery.
 package enum DiscoveryError: Error, Hashable {
     /// A string of a TXT record is empty or has more than 255 bytes.
     case stringTooLong

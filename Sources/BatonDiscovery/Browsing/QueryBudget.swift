@@ -1,51 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides which of the instances on the network are worth one of the few queries. A value without a clock.
+/// Decides which instances are queried now. A value without a clock.
 ///
-/// A query costs a thread, five descriptors and one of the 256 connections that D-Bus gives a user, and anybody on the
-/// link can announce instances. So queries are of two kinds. The *kept* ones belong to instances that somebody who can
-/// read them (the node) has asked to keep. The *probes* find that out, and hear what is only worth following: each has
-/// a turn, after which it makes room for whoever waits, newest first, because what has just appeared is most likely
-/// what a user is looking for; every fourth place goes to the one that waits longest, so that a flood of new instances
-/// starves nobody. A turn is over when the instance was heard and is only worth following, and after a while in any
-/// case; such a probe stays while nobody waits. An instance that was rejected is not looked at again for a while. Where
-/// a crowd was never looked at, as when a node starts in the middle of a flood, first turns are short.
+/// A query costs a thread, five descriptors and one of the 256 connections that D-Bus gives a user, and anyone on the
+/// link can announce instances. So few queries are open at once, and each reads an instance's first record only. After
+/// the owner's verdict the query is closed. Later records are heard from announcements (``AnnouncementListener``).
 ///
-/// The owner feeds events in, and asks ``nextAction(now:)`` until it is nil after each of them and at each
+/// Each query has a turn, after which it makes room for an instance that waits. The newest instance goes first, because
+/// a user most likely looks for what has just appeared. Every fourth turn goes to the instance that waits longest, so
+/// that a flood of new instances starves none. A query without a verdict stays open while no instance waits. A rejected
+/// instance is not queried again for a while. First turns are short while many instances have had none, as when a node
+/// starts in a flood.
+///
+/// The owner feeds events in, and asks ``nextAction(now:)`` until it is nil after each event and at each
 /// ``deadline(now:)``. Times are durations since any fixed moment, and must not go back.
 struct QueryBudget {
     /// The numbers of the budget.
     struct Limits {
-        /// Queries for kept instances.
-        var kept = 48
-        /// Queries that probe.
+        /// Queries that are open at once.
         var probing = 16
-        /// How long a probe may hold its place when others wait; nil, for tests alone: for as long as it likes.
+        /// How long a query may stay open when instances wait; nil, for tests only, is without end.
         var turn: Duration? = .milliseconds(300)
-        /// How many that were never looked at are a crowd.
+        /// How many instances without a first turn are a crowd.
         var crowd = 64
-        /// How long a first turn lasts while there is a crowd. Of 1,500 that come at once the last one then has it
-        /// within 8 s, though none of them says anything. The responder, which hears a device's record together with
-        /// its name, tells it in a few milliseconds; one that it has to ask for, which takes longer than this, comes
-        /// with a later turn.
+        /// How long a first turn lasts while there is a crowd. The last of 1,500 instances that appear at once then has
+        /// its turn within 8 s, even if none has a record. Avahi hears a device's record together with its name and
+        /// tells it within a few milliseconds. A record that Avahi has to ask for takes longer and comes in a later
+        /// turn.
         var firstTurn: Duration = .milliseconds(75)
-        /// How long a rejected instance is left alone.
+        /// How long a rejected instance is not queried.
         var rejection: Duration = .seconds(600)
         /// Rejections remembered for instances that went away, some 100 bytes each.
         var rejections = 4096
-        /// Instances tracked at once, some 200 bytes each: Avahi itself remembers no more than 4,096 records of a link.
-        /// It shows each of them once, so that one that is forgotten is not found under that name. Beyond it the one
-        /// that waits longest is, of those that were looked at in vain while there are any.
+        /// Instances tracked at once, some 200 bytes each. Avahi remembers no more than 4,096 records of a link.
+        ///
+        /// Avahi shows each instance once, so a forgotten instance is not found under that name. Instances that were
+        /// queried in vain are forgotten first, then the one that waits longest.
         var tracked = 4096
         /// The pause before the second try; it doubles up to ``longestPause``.
         var firstPause: Duration = .seconds(1)
         var longestPause: Duration = .seconds(60)
-        /// The longest pause between two turns of an instance that is followed: 500 clones then take 17 queries a
-        /// second.
-        var longestFollowingPause: Duration = .seconds(30)
     }
 
-    /// What the owner has to do.
+    /// A step that the owner has to take.
     enum Action: Hashable {
         case open(String)
         case close(String)
@@ -55,27 +52,36 @@ struct QueryBudget {
         /// No query. `queued` is a rising number, `notBefore` the earliest time for a query.
         case waiting(queued: UInt64, notBefore: Duration)
         case probing(since: Duration)
-        case kept
+        /// The owner wants every record, which needs no query. `queued` is a rising number.
+        case heard(queued: UInt64)
+
+        /// Since when it waits or is heard; nil while it is queried.
+        var queued: UInt64? {
+            switch self {
+            case .waiting(let queued, _), .heard(let queued): queued
+            case .probing: nil
+            }
+        }
     }
 
     private struct Instance {
         var phase: Phase
         var arrival: UInt64
         var attempts = 0
-        /// Somebody asked to keep it.
+        /// The owner asked to keep it.
         var isKnown = false
-        /// Somebody asked to hear it in its turns.
+        /// The owner asked to follow it.
         var isFollowed = false
 
-        /// It could be looked at, and never was.
+        /// Whether it may be queried and never was.
         func isUnseen(now: Duration) -> Bool {
             switch phase {
             case .waiting(_, let notBefore): attempts == 0 && !isFollowed && notBefore <= now
-            case .probing, .kept: false
+            case .probing, .heard: false
             }
         }
 
-        /// It was looked at, and nobody asked to hear more of it.
+        /// Whether it was queried and the owner did not ask for more.
         func wasInVain(now: Duration) -> Bool { !isKnown && !isFollowed && !isUnseen(now: now) }
 
         /// Whether a turn that it has now is its first one.
@@ -91,9 +97,9 @@ struct QueryBudget {
     private var instances: [String: Instance] = [:]
     private var closing: [String] = []
     private var rejections: [String: Duration] = [:]
-    /// Known names of before ``reset()``.
+    /// Names that were kept before ``reset()``.
     private var remembered: Set<String> = []
-    /// An instance was forgotten that had not been looked at, since there were too many.
+    /// Whether an instance was forgotten that had not been queried, because there were too many.
     private var hasForgotten = false
     private var counter: UInt64 = 0
     private var admissions = 0
@@ -105,27 +111,25 @@ struct QueryBudget {
     /// Whether an instance is tracked.
     func isTracking(_ name: String) -> Bool { instances[name] != nil }
 
-    /// Whether every record of an instance matters to the owner.
+    /// Whether the owner wants every record of an instance.
     func isHeard(_ name: String) -> Bool { instances[name].map { $0.isKnown || $0.isFollowed } ?? false }
 
     /// The number of tracked instances.
     var count: Int { instances.count }
 
-    /// The open queries of each kind.
+    /// The number of kept instances, and of open queries.
     var usage: (kept: Int, probing: Int) {
-        let survey = survey(.zero)
-        return (survey.kept, survey.probing)
+        (instances.values.count(where: \.isKnown), survey(.zero).probing)
     }
 
-    /// Whether an instance could be looked at and never was, or might have been and was forgotten.
+    /// Whether an instance may be queried and never was, or was forgotten before it was.
     func isBehind(now: Duration) -> Bool {
         hasForgotten || instances.values.contains { $0.isUnseen(now: now) }
     }
 
     // MARK: - Events
 
-    /// An instance is on the network. Returns the name of an instance that is forgotten for it, when there are too
-    /// many.
+    /// An instance has appeared. Returns the instance that is forgotten for it when there are too many.
     mutating func appear(_ name: String, now: Duration) -> String? {
         guard instances[name] == nil else { return nil }
         var forgotten: String?
@@ -151,38 +155,34 @@ struct QueryBudget {
         release(name, from: instance.phase)
     }
 
-    /// The owner can read the instance and wants to hear of it from now on.
-    mutating func keep(_ name: String, now: Duration) {
+    /// The owner can read the instance, wants every record of it, and it is not to be forgotten.
+    mutating func keep(_ name: String) {
         rejections[name] = nil
         guard var instance = instances[name] else { return }
         instance.isKnown = true
         instance.isFollowed = false
-        switch instance.phase {
-        case .kept: break
-        case .waiting: instance.phase = .waiting(queued: next(), notBefore: now)
-        case .probing:
-            // Without a place it goes on as a probe: its turn ends when others wait, and comes again.
-            if usage.kept < limits.kept { instance.phase = .kept }
-        }
-        instances[name] = instance
+        hear(name, instance)
     }
 
-    /// The owner wants to hear of the instance in its turns, and not from now on.
-    mutating func follow(_ name: String, now: Duration) {
+    /// The owner wants every record of the instance. It may be forgotten for a new one when there are too many.
+    mutating func follow(_ name: String) {
         rejections[name] = nil
         guard var instance = instances[name] else { return }
-        switch instance.phase {
-        case .kept:
-            closing.append(name)
-            instance.phase = .waiting(queued: next(), notBefore: now)
-        case .waiting:
-            // The verdict on its last turn does not give it another one sooner.
-            if !instance.isFollowed { instance.phase = .waiting(queued: next(), notBefore: now) }
-        // What it had to say now it has said.
-        case .probing(let since): instance.phase = .probing(since: limits.turn.map { now - $0 } ?? since)
-        }
         instance.isKnown = false
         instance.isFollowed = true
+        hear(name, instance)
+    }
+
+    private mutating func hear(_ name: String, _ instance: Instance) {
+        var instance = instance
+        switch instance.phase {
+        case .heard: break
+        case .probing where limits.turn == nil: break
+        case .probing:
+            closing.append(name)
+            instance.phase = .heard(queued: next())
+        case .waiting: instance.phase = .heard(queued: next())
+        }
         instances[name] = instance
     }
 
@@ -219,11 +219,11 @@ struct QueryBudget {
     mutating func fail(_ name: String, now: Duration) {
         guard var instance = instances[name] else { return }
         instance.attempts += 1
-        instance.phase = .waiting(queued: next(), notBefore: now + pause(after: instance.attempts, of: instance))
+        instance.phase = .waiting(queued: next(), notBefore: now + pause(after: instance.attempts))
         instances[name] = instance
     }
 
-    /// All queries are gone, and what is on the network has to be learnt anew. Who is known stays known.
+    /// All queries are gone and all instances have to appear again. Kept instances are queried first then.
     mutating func reset() {
         remembered = Set(instances.filter { $0.value.isKnown }.keys.prefix(limits.tracked))
         instances = [:]
@@ -237,10 +237,6 @@ struct QueryBudget {
     mutating func nextAction(now: Duration) -> Action? {
         if let name = closing.popLast() { return .close(name) }
         let survey = survey(now)
-        if survey.kept < limits.kept, let (name, _) = survey.longestKnown {
-            instances[name]?.phase = .kept
-            return .open(name)
-        }
         guard let newest = survey.newest, let longest = survey.longest else { return nil }
         guard survey.probing < limits.probing else {
             guard let (name, end) = endOfTurn(in: survey), end <= now else { return nil }
@@ -248,7 +244,7 @@ struct QueryBudget {
             return .close(name)
         }
         admissions += 1
-        let name = admissions % 4 == 0 ? longest.name : newest.name
+        let name = survey.longestKnown?.name ?? (admissions % 4 == 0 ? longest.name : newest.name)
         instances[name]?.phase = .probing(since: now)
         return .open(name)
     }
@@ -263,21 +259,20 @@ struct QueryBudget {
 
     // MARK: - Choosing
 
-    /// What one look at all instances shows. One, and without a copy of any: in a flood there are thousands, and
-    /// hundreds of decisions a second (some 50 µs each with as many as are tracked).
+    /// The result of one pass over all instances. A flood has thousands of them and causes hundreds of decisions a
+    /// second, each of some 50 µs.
     private struct Survey {
-        var kept = 0
         var probing = 0
-        /// The probe that is open for the longest time, and of those that have their first turn the one that is.
+        /// The query that is open longest, and the one of those that have their first turn.
         var oldestProbe: (name: String, since: Duration)?
         var oldestNewProbe: (name: String, since: Duration)?
-        /// Those that could be looked at and never were.
+        /// The number of instances that may be queried and never were.
         var unseen = 0
-        /// Of those that are ready: which goes first, which waits longest, and which of the known waits longest.
+        /// The instances that may be queried now: the newest, the one that waits longest, and the kept one that does.
         var newest: (name: String, instance: Instance)?
         var longest: (name: String, queued: UInt64)?
         var longestKnown: (name: String, queued: UInt64)?
-        /// When the first of those that wait may have a query.
+        /// When the first of the waiting instances may be queried.
         var earliest: Duration?
     }
 
@@ -285,7 +280,7 @@ struct QueryBudget {
         var survey = Survey()
         for (name, instance) in instances {
             switch instance.phase {
-            case .kept: survey.kept += 1
+            case .heard: break
             case .probing(let since):
                 survey.probing += 1
                 if survey.oldestProbe.map({ since < $0.since }) ?? true { survey.oldestProbe = (name, since) }
@@ -315,12 +310,11 @@ struct QueryBudget {
         return (newName, newSince + limits.firstTurn)
     }
 
-    /// The one to forget: of those that were looked at in vain, or else of all that nobody can read, the one that waits
-    /// longest.
+    /// The instance to forget: one that was queried in vain, or else any that is not kept; the one that waits longest.
     private func leastPromising(now: Duration) -> String? {
         var best: (name: String, wasInVain: Bool, queued: UInt64)?
         for (name, instance) in instances {
-            guard case .waiting(let queued, _) = instance.phase, !instance.isKnown else { continue }
+            guard !instance.isKnown, let queued = instance.phase.queued else { continue }
             let wasInVain = instance.wasInVain(now: now)
             if let best, best.wasInVain == wasInVain ? best.queued < queued : best.wasInVain { continue }
             best = (name, wasInVain, queued)
@@ -330,14 +324,13 @@ struct QueryBudget {
 
     private mutating func release(_ name: String, from phase: Phase) {
         switch phase {
-        case .waiting: break
-        case .probing, .kept: closing.append(name)
+        case .waiting, .heard: break
+        case .probing: closing.append(name)
         }
     }
 
-    private func pause(after attempts: Int, of instance: Instance) -> Duration {
-        let longest = instance.isFollowed ? limits.longestFollowingPause : limits.longestPause
-        return min(longest, limits.firstPause * (1 << min(attempts - 1, 16)))
+    private func pause(after attempts: Int) -> Duration {
+        min(limits.longestPause, limits.firstPause * (1 << min(attempts - 1, 16)))
     }
 
     private mutating func next() -> UInt64 {

@@ -6,15 +6,22 @@ import BatonEventLoop
 struct Query {
     var slot: ServiceDiscovery.SlotID
     var history = TextHistory()
-    /// The record that the owner was told last.
-    var told: TextHistory.Record?
+    /// Whether a record of it was told.
+    var hasTold = false
+    /// The last record that was heard from an announcement while the query was open.
+    var heard: TextHistory.Record?
 }
 
 extension ServiceDiscovery {
-    /// The browse shows or no longer shows an instance, on one interface and in one address family.
-    func see(_ name: String, _ domain: String, isAdded: Bool) {
+    /// Counts an instance that the browse shows or no longer shows, on one interface and in one address family.
+    func see(_ name: String, _ domain: String, on interface: UInt32, isAdded: Bool) {
         guard domain == "local.", InstanceName.isPlausible(name), !ownNames.contains(name) else { return }
         if isAdded {
+            do throws(ResponderFault) {
+                try listener?.join(interface)
+            } catch {
+                return lose(error)
+            }
             if let count = presence[name] {
                 presence[name] = count + 1
             } else {
@@ -32,10 +39,10 @@ extension ServiceDiscovery {
         }
     }
 
-    /// A query shows or no longer shows a record.
+    /// Takes a record that a query shows or no longer shows.
     func read(_ text: [UInt8], of name: String, on interface: UInt32, isAdded: Bool) {
         guard var query = queries[name] else { return }
-        // Nobody here can have written a longer one: it is refused like an empty one, and waits nowhere until then.
+        // No device writes a longer record. An empty one is rejected in its place and costs no memory until then.
         let text = text.count > TextRecord.maximumLength ? [] : text
         let outcome =
             isAdded
@@ -45,55 +52,69 @@ extension ServiceDiscovery {
         switch outcome {
         case .unchanged: break
         case .current(let record):
-            // Until somebody says that it matters, an instance gets to say one thing: it may be anybody's.
-            guard query.told == nil || budget.isHeard(name) else { return }
+            // Without a verdict one record is told, because the instance may be anyone's.
+            guard !query.hasTold || budget.isHeard(name) else { return }
             tell(record, of: name)
         case .gone:
-            if told.remove(name) != nil { sink.yield(.removed(instance: name)) }
+            if told.removeValue(forKey: name) != nil { sink.yield(.removed(instance: name)) }
         }
     }
 
-    /// The verdict: worth a lasting query.
+    /// Takes a text from an announcement.
+    func hear(_ text: [UInt8], of name: String, on interface: UInt32) {
+        let record = TextHistory.Record(text: text, interfaceIndex: interface)
+        if budget.isHeard(name) {
+            if told[name]?.text != text { tell(record, of: name) }
+        } else {
+            queries[name]?.heard = record
+        }
+    }
+
+    /// Takes the verdict to keep an instance.
     func keepQuery(_ name: String) {
-        budget.keep(name, now: Self.now)
-        tellAnew(name)
+        budget.keep(name)
+        listen(for: name)
     }
 
-    /// The verdict: worth its turns.
+    /// Takes the verdict to follow an instance.
     func followQuery(_ name: String) {
-        budget.follow(name, now: Self.now)
-        tellAnew(name)
+        budget.follow(name)
+        listen(for: name)
     }
 
-    /// What came before the verdict counts as well.
-    private func tellAnew(_ name: String) {
-        if let query = queries[name], let record = query.history.current, record != query.told {
-            tell(record, of: name)
+    /// Tells what came before the verdict, and what comes from now on.
+    private func listen(for name: String) {
+        if let query = queries[name] {
+            for record in [query.history.current, query.heard] {
+                if let record, record.text != told[name]?.text { tell(record, of: name) }
+            }
         }
+        if budget.isHeard(name) { listener?.listen(for: name, after: told[name]?.text) }
         pump()
     }
 
-    /// The verdict: not worth one.
+    /// Takes the verdict to reject an instance.
     func rejectQuery(_ name: String) {
-        told.remove(name)
+        told[name] = nil
+        listener?.ignore(name)
         budget.reject(name, now: Self.now)
         pump()
     }
 
-    /// The rejected are probed again.
+    /// Queries rejected instances again.
     func reconsiderQueries() {
         budget.reconsider(now: Self.now)
         pump()
     }
 
-    /// A query failed by itself; when the responder is the reason, the browse says so as well.
+    /// Drops a query that failed. If the responder is the reason, the browse fails as well.
     func loseQuery(_ name: String) {
         closeQuery(name)
         budget.fail(name, now: Self.now)
         pump()
     }
 
-    /// Opens or closes the next query, one at a time: a published record waits for one D-Bus call, not for sixteen.
+    /// Opens or closes the next query. One at a time, so that a published record waits for one D-Bus call only.
     func pump() {
         guard responder == .running, !isPumpQueued else { return }
         let now = Self.now
@@ -116,9 +137,9 @@ extension ServiceDiscovery {
         }
     }
 
-    /// Says which instances did not come back after the responder did.
+    /// Tells which instances did not come back after the responder did.
     func forgetLost() {
-        for name in told where presence[name] == nil { forget(name) }
+        for name in told.keys where presence[name] == nil { forget(name) }
     }
 
     private func openQuery(_ name: String) {
@@ -128,6 +149,7 @@ extension ServiceDiscovery {
                 try ServiceReference.queryText(name: name, type: type)
             }
             queries[name] = Query(slot: slot)
+            listener?.listen(for: name)
         } catch {
             budget.fail(name, now: Self.now)
         }
@@ -139,12 +161,14 @@ extension ServiceDiscovery {
 
     private func forget(_ name: String) {
         presence[name] = nil
-        if told.remove(name) != nil { sink.yield(.removed(instance: name)) }
+        listener?.ignore(name)
+        if told.removeValue(forKey: name) != nil { sink.yield(.removed(instance: name)) }
     }
 
     private func tell(_ record: TextHistory.Record, of name: String) {
-        queries[name]?.told = record
-        told.insert(name)
+        told[name] = record
+        queries[name]?.hasTold = true
+        listener?.listen(for: name, after: record.text)
         sink.yield(.record(instance: name, interfaceIndex: record.interfaceIndex, txt: record.text))
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Makes one record of the many answers that a query gives for one instance. A pure value.
+/// Reduces the many answers that a query gives for one instance to one record. A pure value.
 ///
-/// Avahi reports each TXT record once per interface and per address family, adds the new text a second before it takes
-/// the old one away, and never says which family it means. What is current is the text that was added last; it holds
-/// from its first addition to its last removal.
+/// Avahi reports each TXT record once per interface and address family, without the family. It adds a new text a second
+/// before it removes the old one. The current text is the one that was added last, from its first addition to its last
+/// removal.
 struct TextHistory {
     /// A text and the interface that it was first seen on.
     struct Record: Hashable {
@@ -12,20 +12,20 @@ struct TextHistory {
         var interfaceIndex: UInt32
     }
 
-    /// What a change means for whoever looks at the instance.
+    /// The effect of a change on the current record.
     enum Outcome: Hashable {
         case unchanged
         case current(Record)
         case gone
     }
 
-    /// One text on one interface; the count is that of address families.
+    /// One text on one interface, with the number of address families.
     private struct Sighting {
         var record: Record
         var count: Int
     }
 
-    /// The most texts that are kept: a peer that changes its text faster than old ones expire is not believed longer.
+    /// The most texts that are kept. If a peer changes its text faster than old ones expire, the oldest are dropped.
     static let capacity = 16
 
     /// Oldest first.
@@ -46,7 +46,7 @@ struct TextHistory {
         return settle()
     }
 
-    /// Notes a removed record. One that was never added is ignored.
+    /// Notes a removed record. A record that was never added is ignored.
     mutating func remove(_ text: [UInt8], interfaceIndex: UInt32) -> Outcome {
         let record = Record(text: text, interfaceIndex: interfaceIndex)
         guard let index = sightings.firstIndex(where: { $0.record == record }) else { return .unchanged }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long to wait before the responder is tried again: 1 s, doubling up to 5 s: the devices around are found within
-/// ten, however long it was away, and one local connection in 5 s costs nothing. A value without a clock.
+/// The pause before the responder is tried again. A value without a clock.
+///
+/// It is 1 s at first and doubles up to 5 s, so that devices are found within 10 s after any outage. One local
+/// connection in 5 s costs nothing.
 struct ReconnectBackoff {
     static let shortest: Duration = .seconds(1)
     static let longest: Duration = .seconds(5)
-    /// A responder that ran for less than this has not recovered: the next failure waits longer than the last.
+    /// A responder that ran for less than this has not recovered, and the next pause is longer than the last.
     static let recovery: Duration = .seconds(10)
 
-    /// What it begins with.
+    /// The pause after the first failure.
     private let first: Duration
     private var next: Duration
     private var runningSince: Duration?
@@ -18,12 +20,12 @@ struct ReconnectBackoff {
         next = first
     }
 
-    /// The responder answers.
+    /// Notes that the responder answers.
     mutating func succeed(now: Duration) {
         runningSince = now
     }
 
-    /// The responder failed, or still does. Returns the time to wait.
+    /// Notes that the responder failed, and returns the time to wait.
     mutating func fail(now: Duration) -> Duration {
         if let runningSince, now - runningSince >= Self.recovery { next = first }
         runningSince = nil

@@ -5,14 +5,14 @@ import Glibc
 
 /// A `dns_sd` call that failed, or a reference that failed later.
 struct ResponderFault: Error, Hashable {
-    /// What was being done, as in "cannot ...".
+    /// The operation that failed, as in "cannot ...".
     var operation: String
     /// A `kDNSServiceErr_` number. Avahi's compatibility library maps most of its own reasons to "unknown".
     var code: Int32
 
-    /// A sentence for people: what does not work and what to do about it.
+    /// Returns a sentence for people that says what does not work and what to do about it.
     ///
-    /// The library cannot say whether the daemon or the bus is missing, so this looks: it connects to the system bus.
+    /// The library cannot say whether the daemon or the bus is missing, so this connects to the system bus.
     func explanation() -> String {
         switch Int(code) {
         case Int(kDNSServiceErr_Unknown):
@@ -28,9 +28,9 @@ struct ResponderFault: Error, Hashable {
     }
 }
 
-/// The D-Bus system bus, looked at from outside.
+/// The D-Bus system bus.
 enum SystemBus {
-    /// The path of its socket when nobody accepts connections there; nil when somebody does, or when its address is
+    /// Returns the path of its socket if no process accepts connections there. Nil if one does, or if the address is
     /// not a path.
     static func unreachablePath() -> String? {
         let address = getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) }

@@ -5,37 +5,38 @@ import Glibc
 
 /// One `DNSServiceRef`: a registration, a browse or a query. Owns it and ends it exactly once.
 ///
-/// Every method may block on D-Bus, for as long as 25 s when the daemon hangs, and none may run beside another one of
-/// the same reference: all of them belong on one ``BlockingExecutor``. The library's callbacks run inside
-/// ``process()``; they only write down what they were told, because ending a reference inside its own callback frees
-/// what the library is about to use.
+/// Every method may block on D-Bus, for 25 s if the daemon hangs, and no two methods of one reference may run at once.
+/// So all of them belong on one ``BlockingExecutor``.
+///
+/// The library's callbacks run inside ``process()``. They only store what they are told, because ending a reference
+/// inside its own callback frees memory that the library is about to use.
 final class ServiceReference {
-    /// What the library told.
+    /// An answer of the library.
     enum Reply {
         /// A registration is complete, under this name.
         case registered(name: String)
         /// An instance appeared or disappeared on an interface, in one address family.
-        case instance(name: String, domain: String, isAdded: Bool)
+        case instance(name: String, domain: String, interfaceIndex: UInt32, isAdded: Bool)
         /// A TXT record appeared or disappeared on an interface, in one address family.
         case text([UInt8], interfaceIndex: UInt32, isAdded: Bool)
-        /// The reference is dead, and nothing will come of it any more.
+        /// The reference failed and gives no more replies.
         case failed(ResponderFault)
     }
 
-    /// Where callbacks put replies. A class, because the library keeps its address.
+    /// The replies of callbacks. A class, because the library keeps its address.
     fileprivate final class Mailbox {
         var replies: [Reply] = []
         let operation: String
         init(operation: String) { self.operation = operation }
     }
 
-    /// Zeroing allocator and environment, before the first call of the process.
+    /// Installs the zeroing allocator and the environment before the first call of the process.
     private static let prepared: Void = cdnssd_prepare()
 
     private let mailbox: Mailbox
     private var reference: DNSServiceRef?
 
-    /// What to watch for readability before ``process()``; the reference owns it.
+    /// The descriptor to watch for readability before ``process()``. The reference owns it.
     let descriptor: Int32
 
     private init(
@@ -50,7 +51,7 @@ final class ServiceReference {
         }
         self.reference = reference
         descriptor = DNSServiceRefSockFD(reference)
-        // The library forgets it: a program that the node launches must not inherit the socket.
+        // The library does not set it. A program that the node launches must not inherit the socket.
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
 
@@ -60,8 +61,8 @@ final class ServiceReference {
 
     /// Registers an instance in the responder's default domain.
     ///
-    /// Its SRV record names a host that nobody can look up, and not this one: the host's name would tell two periods,
-    /// and two networks, that they are of the same machine.
+    /// Its SRV record names a host that does not exist. This host's name would link periods and networks to one
+    /// machine.
     static func register(
         name: String, type: String, port: UInt16, text: [UInt8]
     ) throws(ResponderFault) -> ServiceReference {
@@ -99,8 +100,8 @@ final class ServiceReference {
         }
     }
 
-    /// Lets the library work, and returns what it told. Only to be called when the descriptor is readable: it waits
-    /// otherwise, without end.
+    /// Lets the library work, and returns its replies. Call it only when the descriptor is readable: otherwise it waits
+    /// without end.
     func process() -> [Reply] {
         guard let reference else { return [] }
         let code = DNSServiceProcessResult(reference)
@@ -112,7 +113,7 @@ final class ServiceReference {
         return replies
     }
 
-    /// Ends the reference: the registration says goodbye, the query stops. Idempotent. Joins the library's thread.
+    /// Ends the reference: the registration is withdrawn, the query stops. Idempotent. Joins the library's thread.
     func close() {
         guard let reference else { return }
         self.reference = nil
@@ -136,11 +137,12 @@ private let registrationCallback: DNSServiceRegisterReply = { _, _, code, name, 
     mailbox.replies.append(.registered(name: text(name)))
 }
 
-private let browseCallback: DNSServiceBrowseReply = { _, flags, _, code, name, _, domain, context in
+private let browseCallback: DNSServiceBrowseReply = { _, flags, interface, code, name, _, domain, context in
     guard let mailbox = mailbox(context) else { return }
     guard code == Int32(kDNSServiceErr_NoError) else { return mailbox.fail(code) }
     let isAdded = flags & UInt32(kDNSServiceFlagsAdd) != 0
-    mailbox.replies.append(.instance(name: text(name), domain: text(domain), isAdded: isAdded))
+    mailbox.replies.append(
+        .instance(name: text(name), domain: text(domain), interfaceIndex: interface, isAdded: isAdded))
 }
 
 private let queryCallback: DNSServiceQueryRecordReply = {

@@ -3,10 +3,10 @@
 import BatonEventLoop
 import Glibc
 
-/// Tells once when a descriptor that belongs to somebody else becomes readable, and again each time it is armed.
+/// Tells once when a borrowed descriptor becomes readable, and again each time it is armed.
 ///
-/// Once, because the reaction happens on another thread: a level-triggered source would fire without end until then. It
-/// watches a duplicate of the descriptor, which it owns, so that a `DNSServiceRef` may close the original at any time.
+/// The reaction happens on another thread, and a level-triggered source would fire without end until then. It owns a
+/// duplicate of the descriptor and watches that, so that a `DNSServiceRef` may close the original at any time.
 ///
 /// All methods may be called from anywhere.
 final class SingleShotSource: Sendable {
@@ -32,7 +32,9 @@ final class SingleShotSource: Sendable {
     }
 
     /// Lets the handler run once. Idempotent; nothing after a cancel.
-    func arm() { source.withLock { $0 }?.resume() }
+    ///
+    /// - Returns: false if the kernel watches no further descriptor.
+    func arm() -> Bool { (try? source.withLock { $0 }?.resume()) != nil }
 
     /// Ends the source for good; a handler that is on its way may still run once. Idempotent.
     func cancel() { source.withLock { $0 }?.cancel() }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CDNSSD
+import Glibc
+
+/// A socket that receives multicast DNS on one interface, in one address family. It is used for nothing else, and
+/// whoever makes it closes it.
+struct MulticastSocket {
+    let rawValue: Int32
+
+    /// RFC 6762, section 3.
+    private static let port: UInt16 = 5353
+    // linux/in.h and linux/in6.h, which Swift does not see.
+    private static let multicastAll4: Int32 = 49
+    private static let multicastAll6: Int32 = 29
+
+    /// Bound to 224.0.0.251. Nil when the kernel refuses.
+    static func ipv4(on interface: UInt32) -> MulticastSocket? {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0xE000_00FB).bigEndian
+        var membership = ip_mreqn()
+        membership.imr_multiaddr = address.sin_addr
+        membership.imr_ifindex = Int32(bitPattern: interface)
+        return make(AF_INET, address) { descriptor in
+            // Only the groups of this socket, and so only this interface.
+            set(descriptor, Int32(IPPROTO_IP), multicastAll4, Int32(0))
+                && set(descriptor, Int32(IPPROTO_IP), IP_ADD_MEMBERSHIP, membership)
+        }
+    }
+
+    /// Bound to ff02::fb. Nil when the kernel refuses.
+    static func ipv6(on interface: UInt32) -> MulticastSocket? {
+        var address = sockaddr_in6()
+        address.sin6_family = sa_family_t(AF_INET6)
+        address.sin6_port = port.bigEndian
+        address.sin6_scope_id = interface
+        withUnsafeMutableBytes(of: &address.sin6_addr) { bytes in
+            (bytes[0], bytes[1], bytes[15]) = (0xFF, 0x02, 0xFB)
+        }
+        var membership = ipv6_mreq()
+        membership.ipv6mr_multiaddr = address.sin6_addr
+        membership.ipv6mr_interface = interface
+        return make(AF_INET6, address) { descriptor in
+            set(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, Int32(1))
+                && set(descriptor, Int32(IPPROTO_IPV6), multicastAll6, Int32(0))
+                && set(descriptor, Int32(IPPROTO_IPV6), IPV6_JOIN_GROUP, membership)
+        }
+    }
+
+    /// Whether the machine has an interface of this index.
+    static func exists(_ interface: UInt32) -> Bool {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(IF_NAMESIZE)) {
+            if_indextoname(interface, $0.baseAddress) != nil
+        }
+    }
+
+    /// Has the kernel drop everything that is not an announcement of the type. Without it each packet of the link would
+    /// wake the process, and be passed over.
+    func keepAnnouncements(of type: String) {
+        let label = type.utf8.prefix { $0 != UInt8(ascii: ".") }
+        let beginning = ([UInt8(truncatingIfNeeded: label.count)] + label).prefix(4)
+        let word = beginning.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        _ = cdnssd_keep_announcements(rawValue, word)
+    }
+
+    /// Takes the next datagram that came from the port of multicast DNS, as every response has to (RFC 6762, section
+    /// 6). Nil when none waits.
+    static func receive(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        while true {
+            var source = sockaddr_storage()
+            var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            let count = withUnsafeMutablePointer(to: &source) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    recvfrom(
+                        descriptor, buffer.baseAddress, buffer.count, Int32(truncatingIfNeeded: MSG_TRUNC), $0, &length)
+                }
+            }
+            guard count >= 0 else {
+                if errno == EINTR { continue }
+                return nil
+            }
+            // Both families have the port behind the family.
+            let port = withUnsafeBytes(of: source) { UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self)) }
+            if port == Self.port, count <= buffer.count { return count }
+        }
+    }
+
+    private static func make<Address>(
+        _ family: Int32, _ address: Address, _ prepare: (Int32) -> Bool
+    ) -> MulticastSocket? {
+        let kind = Int32(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let descriptor = socket(family, kind, 0)
+        guard descriptor >= 0 else { return nil }
+        let isBound = withUnsafeBytes(of: address) { bytes in
+            set(descriptor, SOL_SOCKET, SO_REUSEADDR, Int32(1)) && prepare(descriptor)
+                && bytes.baseAddress.map {
+                    bind(descriptor, $0.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count)) == 0
+                } == true
+        }
+        guard isBound else {
+            close(descriptor)
+            return nil
+        }
+        return MulticastSocket(rawValue: descriptor)
+    }
+
+    private static func set<Value>(_ descriptor: Int32, _ level: Int32, _ name: Int32, _ value: Value) -> Bool {
+        withUnsafeBytes(of: value) { setsockopt(descriptor, level, name, $0.baseAddress, socklen_t($0.count)) == 0 }
+    }
+}

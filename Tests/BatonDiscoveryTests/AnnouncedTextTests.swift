@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import BatonDiscovery
+
+@Suite struct AnnouncedTextTests {
+    private static let type = "_baton._tcp"
+
+    /// A response with these records, each a name and what follows it.
+    private func packet(flags: [UInt8] = [0x84, 0], _ records: [[UInt8]]) -> [UInt8] {
+        [0, 0] + flags + [0, 0, 0, UInt8(records.count), 0, 0, 0, 0] + records.flatMap { $0 }
+    }
+
+    private func name(_ labels: String...) -> [UInt8] {
+        labels.flatMap { [UInt8($0.utf8.count)] + $0.utf8 } + [0]
+    }
+
+    private func record(
+        _ name: [UInt8], _ text: [UInt8], kind: UInt8 = 16, group: [UInt8] = [0x80, 1], timeToLive: UInt8 = 120
+    ) -> [UInt8] {
+        name + [0, kind] + group + [0, 0, 0, timeToLive, UInt8(text.count >> 8), UInt8(text.count & 0xFF)] + text
+    }
+
+    private func texts(_ packet: [UInt8]) -> [AnnouncedText] {
+        packet.withUnsafeBytes { AnnouncedText.all(in: $0, type: Self.type) }
+    }
+
+    @Test func recordsOfTheType() {
+        let own = name("abc", "_baton", "_tcp", "local")
+        #expect(texts(packet([record(own, [1, 65])])) == [AnnouncedText(instance: "abc", text: [1, 65])])
+        #expect(texts(packet([record(name("abc", "_BATON", "_tcp", "Local"), [1, 65])])).count == 1)
+        for other in [
+            record(name("abc", "_http", "_tcp", "local"), [1, 65]), record(own, [1, 65], kind: 33),
+            record(own, [1, 65], group: [0, 3]), record(own, [1, 65], timeToLive: 0),
+            record(name("a", "b", "_baton", "_tcp", "local"), [1, 65]), record(name(), [1, 65]),
+        ] {
+            #expect(texts(packet([other])).isEmpty)
+            // It is passed over, and the next one is not.
+            #expect(texts(packet([other, record(own, [0])])).count == 1)
+        }
+    }
+
+    @Test func onlyResponses() {
+        let own = record(name("abc", "_baton", "_tcp", "local"), [1, 65])
+        #expect(texts(packet(flags: [0, 0], [own])).isEmpty)
+        #expect(texts(packet(flags: [0x88, 0], [own])).isEmpty)
+        var withQuestion = packet([own])
+        withQuestion[5] = 1
+        #expect(texts(withQuestion).isEmpty)
+    }
+
+    @Test func compressedNames() {
+        let first = record(name("abc", "_baton", "_tcp", "local"), [1, 65])
+        // The type of the first name begins at byte 16.
+        let second = record([3] + Array("def".utf8) + [0xC0, 16], [1, 66])
+        #expect(texts(packet([first, second])).map(\.instance) == ["abc", "def"])
+        // To itself, and forward.
+        #expect(texts(packet([record([0xC0, 12], [1, 65])])).isEmpty)
+        #expect(texts(packet([record([0xC0, 200], [1, 65])])).isEmpty)
+    }
+
+    @Test func aTextThatIsTooLongIsEmpty() {
+        let own = name("abc", "_baton", "_tcp", "local")
+        let longest = [UInt8](repeating: 1, count: TextRecord.maximumLength)
+        #expect(texts(packet([record(own, longest)])).first?.text == longest)
+        #expect(texts(packet([record(own, longest + [1])])).first?.text.isEmpty == true)
+    }
+
+    @Test func truncatedPacketsTellWhatIsWhole() {
+        let own = name("abc", "_baton", "_tcp", "local")
+        let whole = packet([record(own, [1, 65]), record(own, [1, 66])])
+        let firstEnd = 12 + record(own, [1, 65]).count
+        for count in 0...whole.count {
+            let expected = count < firstEnd ? 0 : count < whole.count ? 1 : 2
+            #expect(texts(Array(whole[..<count])).count == expected, "\(count) bytes")
+        }
+    }
+}
