@@ -89,7 +89,7 @@ package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible
         case .notRegularFile:
             "'\(subject)' is a device, a pipe, a socket or a file without a size. Save its content to a file first."
         case .isFolder:
-            "'\(subject)' is a folder, and only a file can be taken here. Name a file in it, or offer the folder itself."
+            "'\(subject)' is a folder, and only a file can be taken here. Name a file in it, or offer all of it."
         case .tooManyEntries:
             "'\(subject)' has more than \(DocumentTree.entryLimit) entries. Pack it into an archive and offer that."
         case .tooDeep:
@@ -115,7 +115,7 @@ package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible
         case .tooLarge:
             "'\(subject)' is larger than a file can be here. Accept it into a folder on another file system."
         case .checksumMismatch:
-            "'\(subject)' arrived damaged. Check the disks of both devices, and accept it again: what came intact is kept."
+            "'\(subject)' arrived damaged. Check the disks of both devices. Accept it again: what came intact is kept."
         case .incomplete:
             "'\(subject)' did not arrive whole. Accept it again: it goes on from what has come."
         case .excess:

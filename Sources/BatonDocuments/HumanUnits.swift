@@ -22,6 +22,13 @@ package enum HumanUnits {
         return "\(count) bytes"
     }
 
+    /// A number of things: `1 device`, `2 devices`.
+    ///
+    /// - Parameter plural: of a noun that takes more than an `s`.
+    package static func count(_ number: Int, _ noun: String, plural: String? = nil) -> String {
+        number == 1 ? "1 \(noun)" : "\(number) \(plural ?? noun + "s")"
+    }
+
     /// A rate in bytes per second: `610 MiB/s`.
     package static func rate(_ bytesPerSecond: Double) -> String {
         guard bytesPerSecond.isFinite, bytesPerSecond >= 0 else { return "? bytes/s" }

@@ -45,6 +45,28 @@ struct DocumentReaderTests {
         #expect(DocumentFixture.openFiles(in: scratch.path).isEmpty)
     }
 
+    @Test("A document is opened on the thread that may block, and on no other")
+    func opensOnItsThread() async throws {
+        let folder = try scratch.makeFolder("folder")
+        try scratch.makeFile("folder/document", [1, 2, 3])
+        let found = try DocumentScan.scan(folder)
+        let executor = try BlockingExecutor(name: "reader")
+        // From here on this thread alone has the scratch folder as its current folder, and finds relative paths in it.
+        let place = scratch.path.string
+        let hasMoved = await withCheckedContinuation { continuation in
+            executor.submit {
+                typealias Unshare = @convention(c) (Int32) -> Int32
+                let unshare = unsafeBitCast(dlsym(nil, "unshare"), to: Unshare.self)
+                let filesystemInformation: Int32 = 0x200
+                continuation.resume(returning: unshare(filesystemInformation) == 0 && chdir(place) == 0)
+            }
+        }
+        try #require(hasMoved)
+        let document = ScannedDocument(path: "folder", tree: found.tree, leftOut: .init())
+        let reader = try await DocumentReader.open(document, pool: pool, executor: executor)
+        #expect(try await drain(reader) == DocumentFixture.record([1, 2, 3]))
+    }
+
     @Test func anyRangeOfChunks() async throws {
         let content = DocumentFixture.content(3 * DocumentFixture.megabyte + 100, seed: 11)
         let source = try source(content)

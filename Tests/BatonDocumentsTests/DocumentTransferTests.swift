@@ -34,7 +34,7 @@ struct DocumentTransferTests {
         let arrived = try await Self.transfer(
             try DocumentScan.scan(path), to: fixture.folder, ledger: fixture.ledger, pool: pool)
         #expect(try DocumentFixture.read(arrived) == content)
-        #expect(try SystemCalls.status(at: arrived).st_mode & 0o7777 == 0o777 & ~ProcessUmask.current)
+        #expect(try SystemCalls.status(at: arrived).st_mode & 0o7777 == 0o755 & ~ProcessUmask.current)
         #expect(try DocumentSource.inspect(arrived).identity.modified == DocumentSource.inspect(path).identity.modified)
         #expect(pool.lentCount == 0)
         #expect(pool.allocatedCount == 1)

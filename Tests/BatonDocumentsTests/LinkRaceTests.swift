@@ -22,7 +22,10 @@ struct Attacker {
         let program = """
             my ($target, $folder) = @ARGV;
             my $parent = getppid();
-            for (my $n = 0; getppid() == $parent; $n++) { if ($n == 10) { open(my $f, ">", "$target.attacked"); } \(script) }
+            for (my $n = 0; getppid() == $parent; $n++) {
+                if ($n == 10) { open(my $f, ">", "$target.attacked"); }
+                \(script)
+            }
             """
         process = try ChildProcess(["perl", "-e", program, target.string, folder.string])
     }

@@ -117,6 +117,30 @@ extension JournalHeader {
         case file, folder, link
     }
 
+    /// The shape of an entry and its permissions, as one number: journals of earlier versions have the shape alone.
+    private struct ShapeField {
+        private static let hasPermissions: UInt64 = 0o1000
+
+        let shape: Shape
+        let permissions: UInt16?
+
+        init(_ shape: Shape, _ permissions: UInt16?) {
+            self.shape = shape
+            self.permissions = permissions
+        }
+
+        init?(_ number: UInt64) {
+            guard let shape = Shape(rawValue: number & 0xFF) else { return nil }
+            let rest = number >> 8
+            guard rest == 0 || rest & ~0o777 == Self.hasPermissions else { return nil }
+            self.init(shape, rest == 0 ? nil : UInt16(rest & 0o777))
+        }
+
+        var number: UInt64 {
+            shape.rawValue | (permissions.map { (Self.hasPermissions | UInt64($0 & 0o777)) << 8 } ?? 0)
+        }
+    }
+
     /// What the document consists of, as fields.
     var encodedTree: [UInt8] {
         var writer = FieldWriter()
@@ -147,15 +171,15 @@ extension JournalHeader {
         writer.append(UInt64(bitPattern: entry.modified?.nanoseconds ?? 0))
         switch entry.kind {
         case .file(let file):
-            writer.append(Shape.file.rawValue)
+            writer.append(ShapeField(.file, entry.permissions).number)
             writer.append(file.size)
             writer.append(file.isExecutable ? 1 : 0)
             writer.append(file.isSparse ? 1 : 0)
             writer.append(file.version.high)
             writer.append(file.version.low)
-        case .folder: writer.append(Shape.folder.rawValue)
+        case .folder: writer.append(ShapeField(.folder, entry.permissions).number)
         case .link(let target):
-            writer.append(Shape.link.rawValue)
+            writer.append(ShapeField(.link, entry.permissions).number)
             writer.append(target.bytes)
         }
     }
@@ -165,12 +189,13 @@ extension JournalHeader {
             let name = reader.field(limit: EntryPath.maximumLength),
             let path = name.isEmpty ? EntryPath.root : try? EntryPath(name), let hasTime = reader.number(),
             let seconds = reader.number(), let nanoseconds = reader.number(),
-            let shape = reader.number().flatMap(Shape.init(rawValue:))
+            let field = reader.number().flatMap(ShapeField.init)
         else { return nil }
         let time = FileIdentity.Time(
             seconds: Int64(bitPattern: seconds), nanoseconds: Int64(bitPattern: nanoseconds))
-        guard let kind = kind(shape, of: path, from: &reader) else { return nil }
-        return DocumentEntry(path: path, kind: kind, modified: hasTime == 0 ? nil : time)
+        guard let kind = kind(field.shape, of: path, from: &reader) else { return nil }
+        return DocumentEntry(
+            path: path, kind: kind, modified: hasTime == 0 ? nil : time, permissions: field.permissions)
     }
 
     private static func kind(

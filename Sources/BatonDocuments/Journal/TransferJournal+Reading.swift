@@ -25,6 +25,18 @@ extension TransferJournal {
         return try readTree(file, summary, at: end) != nil
     }
 
+    /// How many bytes came of a document, whether or not they are synchronised with the disk, and how many it has; nil
+    /// where the journal is not what was written.
+    static func size(at path: FilePath) throws(Errno) -> (received: UInt64, total: UInt64)? {
+        let file = try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW)
+        guard let (header, start) = try readHeader(file) else { return nil }
+        let size = min(UInt64(clamping: try SystemCalls.status(of: file).st_size), sizeLimit)
+        let layout = header.tree.layout
+        let (reading, _) = try readEntries(
+            of: file, from: start, count: (size - min(size, start)) / UInt64(JournalEntry.size), layout.chunkCount)
+        return (reading.result(trustingFrom: 0).verified.byteCount(in: layout), header.tree.size)
+    }
+
     private static func readSummary(
         _ file: borrowing OwnedDescriptor
     ) throws(Errno) -> (summary: JournalSummary, end: UInt64)? {

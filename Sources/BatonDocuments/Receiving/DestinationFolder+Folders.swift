@@ -32,9 +32,17 @@ extension DestinationFolder {
     ) throws(DocumentError) -> OwnedDescriptor? {
         do throws(Errno) {
             try requireAnswer(to: .part)
-            let folder = try SystemCalls.open(name, beneath: file, O_RDONLY | O_DIRECTORY)
+            let folder: OwnedDescriptor
+            do throws(Errno) {
+                folder = try SystemCalls.open(name, beneath: file, O_RDONLY | O_DIRECTORY)
+            } catch .permissionDenied {
+                try SystemCalls.restoreAccess(name, in: file, inode: inode)
+                folder = try SystemCalls.open(name, beneath: file, O_RDONLY | O_DIRECTORY)
+            }
             let status = try SystemCalls.status(of: folder)
             guard UInt64(status.st_ino) == inode, status.st_uid == geteuid() else { return nil }
+            // The next version may be more private than the one that an earlier attempt has finished.
+            try SystemCalls.setMode(0o700, of: folder)
             return folder
         } catch .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink {
             return nil

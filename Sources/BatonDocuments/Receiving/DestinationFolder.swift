@@ -218,14 +218,16 @@ package final class DestinationFolder: Sendable {
     /// - Returns: nil when there is none.
     func reopenFile(_ name: [UInt8], inode: UInt64, for label: DocumentLabel) throws(DocumentError) -> OwnedDescriptor?
     {
-        let terminated = name.map { CChar(bitPattern: $0) } + [0]
-        let folder = file.rawValue
-        do {
+        let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK
+        do throws(Errno) {
             try requireAnswer(to: .part)
-            let number = try SystemCalls.kernel {
-                baton_open_beneath(folder, terminated, UInt64(O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), 0)
+            let found: OwnedDescriptor
+            do throws(Errno) {
+                found = try SystemCalls.open(name, beneath: file, flags)
+            } catch .permissionDenied {
+                try SystemCalls.restoreAccess(name, in: file, inode: inode)
+                found = try SystemCalls.open(name, beneath: file, flags)
             }
-            let found = OwnedDescriptor(takingOwnershipOf: number)
             let status = try SystemCalls.status(of: found)
             // One that has a second name somewhere would be written to there as well.
             guard

@@ -6,8 +6,8 @@ import SystemPackage
 
 /// The last steps of a part folder: everything that is no content.
 ///
-/// Files and folders first, then the links, so that none is there while files are opened; times of folders last,
-/// because every entry that is made changes them.
+/// Files and folders first, then the links, so that none is there while files are opened. Times and permissions of
+/// folders last, from the deepest on: every entry that is made changes the time, and needs the permission to make it.
 struct FolderFinishing {
     private let part: PartFolder
     private let tree: DocumentTree
@@ -83,7 +83,7 @@ struct FolderFinishing {
         try SystemCalls.requireOwn(status)
         guard status.st_size == off_t(file.size) else { throw .noMessage }
         inodes.append(status.st_ino)
-        let permissions = OpenPart.mode(of: entry, part.umask)
+        let permissions = entry.mode(allowedBy: part.umask)
         if status.st_mode & 0o7777 != permissions { try SystemCalls.setMode(permissions, of: opened) }
         if let modified = entry.modified { try SystemCalls.setTime(modified, of: opened) }
     }
@@ -116,7 +116,7 @@ struct FolderFinishing {
 
     private mutating func finishFolder(_ entry: DocumentEntry) throws(Errno) {
         let folder = try part.folder(at: entry.path)
-        try SystemCalls.setMode(part.folderMode, of: folder.folder)
+        try SystemCalls.setMode(entry.mode(allowedBy: part.umask), of: folder.folder)
         if let modified = entry.modified { try SystemCalls.setTime(modified, of: folder.folder) }
     }
 

@@ -29,8 +29,13 @@ enum FolderRemoval {
         _ name: [UInt8], inode: UInt64, from parent: borrowing OwnedDescriptor
     ) throws(Errno) -> Bool {
         let folder: OwnedDescriptor
-        do {
-            folder = try SystemCalls.openFolder(name, within: parent)
+        do throws(Errno) {
+            do throws(Errno) {
+                folder = try SystemCalls.openFolder(name, within: parent)
+            } catch .permissionDenied {
+                try SystemCalls.restoreAccess(name, in: parent, inode: inode)
+                folder = try SystemCalls.openFolder(name, within: parent)
+            }
         } catch .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink {
             return false
         }
@@ -46,6 +51,7 @@ enum FolderRemoval {
     ///
     /// - Throws: what stood in the way; `directoryNotEmpty` beyond ``nameLimit``.
     static func removeContents(of folder: borrowing OwnedDescriptor) throws(Errno) {
+        try SystemCalls.restoreAccess(to: folder)
         var current = try SystemCalls.openFolder([UInt8(ascii: ".")], within: folder)
         var above: [Above] = []
         var left = nameLimit
@@ -64,7 +70,7 @@ enum FolderRemoval {
             guard let name = try removeUntilFolder(names, from: current) else { continue }
             let status = try SystemCalls.status(of: current)
             above.append(Above(device: status.st_dev, inode: status.st_ino, name: name))
-            current = try SystemCalls.openFolder(name, within: current)
+            current = try SystemCalls.openOwnFolder(name, within: current)
         }
     }
 

@@ -44,7 +44,8 @@ final class OpenPart {
         self.isNew = isNew
         size = entry.file?.size ?? 0
         isSparse = entry.file?.isSparse ?? false
-        let mode = Self.mode(of: entry, umask) | 0o600
+        // No other user can reach it in the part folder: most files then have their permissions from the start.
+        let mode = entry.mode(allowedBy: umask) | 0o600
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | (isNew ? O_EXCL : 0)
         file = try SystemCalls.open(entry.path.name, beneath: parent.folder, flags, mode: mode)
         output = PartOutput(of: file, size: isSparse ? 0 : size)
@@ -79,11 +80,6 @@ final class OpenPart {
         output.useCache(of: file)
         return try SystemCalls.read(file, into: bytes, at: offset)
     }
-
-    /// Permissions of a file: what the umask leaves, and in any case that the owner may read it.
-    static func mode(of entry: DocumentEntry, _ umask: mode_t) -> mode_t {
-        (entry.file?.isExecutable == true ? 0o777 : 0o666) & ~umask | 0o400
-    }
 }
 
 extension EntryPath {
@@ -103,19 +99,19 @@ extension SystemCalls {
         guard status.st_uid == geteuid(), status.st_nlink == 1 else { throw .tooManyLinks }
     }
 
-    /// Opens the folder of a path, and makes it and those that it is in where they are missing.
+    /// Opens the folder of a path, and makes it and those that it is in, for this user alone, if they are missing.
     ///
     /// - Parameter isConfined: see ``ReceivingChecks/beneath``.
     static func openOrMakeFolder(
-        _ path: EntryPath, beneath root: borrowing OwnedDescriptor, mode: mode_t, isConfined: Bool
+        _ path: EntryPath, beneath root: borrowing OwnedDescriptor, isConfined: Bool
     ) throws(Errno) -> OwnedDescriptor {
         if path.isRoot { return try openFolder([UInt8(ascii: ".")], within: root) }
         do {
             return try openFolder(path.bytes, in: root, isConfined: isConfined)
         } catch .noSuchFileOrDirectory {
-            let parent = try openOrMakeFolder(path.parent, beneath: root, mode: mode, isConfined: isConfined)
+            let parent = try openOrMakeFolder(path.parent, beneath: root, isConfined: isConfined)
             do {
-                try makeFolder(path.name, in: parent, mode: mode)
+                try makeFolder(path.name, in: parent, mode: 0o700)
             } catch .fileExists {}
             return try openFolder(path.name, in: parent, isConfined: isConfined)
         }

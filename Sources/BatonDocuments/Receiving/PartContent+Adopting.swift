@@ -26,8 +26,8 @@ extension PartContent {
             }
             journal = try Self.replaceJournal(of: stale, header, verified: ChunkSet(), remnants: [0], at: place)
             part = try PartFile(
-                reopening: stale.record, for: tree.label, file, modified: tree[0].modified, isOfOtherVersion: true,
-                at: place)
+                reopening: stale.record, for: tree.label, file, modified: tree[0].modified,
+                permissions: tree[0].permissions, isOfOtherVersion: true, at: place)
         } catch {
             place.ledger.release(stale.record)
             // The state folder may be on the same disk.

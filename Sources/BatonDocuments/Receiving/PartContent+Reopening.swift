@@ -50,7 +50,7 @@ extension PartContent {
         let tree = content.header.tree
         guard let file = tree[0].file else { return try RecordedPartFolder(reopening: record, tree, at: place) }
         return try PartFile(
-            reopening: record, for: tree.label, file, modified: tree[0].modified,
+            reopening: record, for: tree.label, file, modified: tree[0].modified, permissions: tree[0].permissions,
             isOfOtherVersion: !content.remnants.isEmpty && content.verified.ranges.isEmpty, at: place)
     }
 

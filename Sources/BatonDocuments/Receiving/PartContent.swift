@@ -75,7 +75,8 @@ final class PartContent {
         let tree = header.tree
         let part: any Part
         if let file = tree[0].file {
-            part = try PartFile(for: tree.label, file, modified: tree[0].modified, at: place)
+            part = try PartFile(
+                for: tree.label, file, modified: tree[0].modified, permissions: tree[0].permissions, at: place)
         } else {
             part = try RecordedPartFolder(creating: tree, at: place)
         }

@@ -33,6 +33,7 @@ final class PartFile: Part {
     let record: PartFileRecord
     /// Not where the document has holes, nor where the file system cannot reserve.
     private(set) var hasReservedRoom = false
+    /// The permissions that it arrives with.
     private let mode: mode_t
     private let modified: FileIdentity.Time?
     private var state = State.open
@@ -42,17 +43,18 @@ final class PartFile: Part {
     ///
     /// - Parameters:
     ///   - entry: what it is to become.
+    ///   - permissions: see ``DocumentEntry/permissions``.
     ///   - place: where it is made.
     /// - Throws: `destinationExists`, `destinationNotWritable`, `destinationFull`, `badName`, `tooLarge`, ... Nothing
     ///   is left behind then.
     convenience init(
         for label: DocumentLabel, _ entry: DocumentEntry.File, modified: FileIdentity.Time? = nil,
-        at place: PartPlace
+        permissions: UInt16? = nil, at place: PartPlace
     ) throws(DocumentError) {
         try place.folder.requireAbsent(label)
         let made = try Self.make(label, place.folder, place.ledger)
         let record = made.record
-        self.init(label, entry, modified, place, made.takeFile(), record)
+        self.init(label, entry, modified, permissions, place, made.takeFile(), record)
         // From here on `deinit` cleans up, also when this initialiser throws.
         try requireNaming()
         try reserve(entry)
@@ -65,7 +67,8 @@ final class PartFile: Part {
     ///   and the ledger's record is the caller's still.
     convenience init(
         reopening record: PartFileRecord, for label: DocumentLabel, _ entry: DocumentEntry.File,
-        modified: FileIdentity.Time? = nil, isOfOtherVersion: Bool = false, at place: PartPlace
+        modified: FileIdentity.Time? = nil, permissions: UInt16? = nil, isOfOtherVersion: Bool = false,
+        at place: PartPlace
     ) throws(DocumentError) {
         try place.folder.requireAbsent(label)
         guard
@@ -75,8 +78,9 @@ final class PartFile: Part {
         else {
             throw DocumentError(.incomplete, label.description)
         }
-        self.init(label, entry, modified, place, file, record)
+        self.init(label, entry, modified, permissions, place, file, record)
         do {
+            try protect()
             try reserve(entry)
         } catch {
             // It is as good as it was, and not to be discarded.
@@ -86,7 +90,7 @@ final class PartFile: Part {
     }
 
     private init(
-        _ label: DocumentLabel, _ entry: DocumentEntry.File, _ modified: FileIdentity.Time?,
+        _ label: DocumentLabel, _ entry: DocumentEntry.File, _ modified: FileIdentity.Time?, _ permissions: UInt16?,
         _ place: PartPlace, _ file: consuming OwnedDescriptor, _ record: PartFileRecord
     ) {
         self.label = label
@@ -96,8 +100,7 @@ final class PartFile: Part {
         self.file = file
         self.record = record
         self.modified = modified
-        // The owner may read it in any case; set-id and sticky bits never come.
-        mode = (entry.isExecutable ? 0o777 : 0o666) & ~place.umask | 0o400
+        mode = DocumentEntry(path: .root, kind: .file(entry), permissions: permissions).mode(allowedBy: place.umask)
     }
 
     deinit {
@@ -160,14 +163,8 @@ final class PartFile: Part {
     }
 
     func prepare(unless _: () -> Bool) throws(DocumentError) {
-        let number = file.rawValue
         do throws(Errno) {
-            do throws(Errno) {
-                try SystemCalls.call { fchmod(number, mode) }
-            } catch {
-                // FAT and its kin have no permissions to set.
-                guard error == .notPermitted || error == .notSupported else { throw error }
-            }
+            try SystemCalls.setMode(mode, of: file)
             if let modified { try SystemCalls.setTime(modified, of: file) }
         } catch {
             throw DocumentError(writingFailed: error, label)
@@ -227,6 +224,15 @@ final class PartFile: Part {
         }
         ledger.release(record)
         return true
+    }
+
+    /// Takes back the permissions that it arrives with: an earlier attempt may have set those of another version.
+    private func protect() throws(DocumentError) {
+        do {
+            try SystemCalls.setMode(0o600, of: file)
+        } catch {
+            throw DocumentError(writingFailed: error, label)
+        }
     }
 
     /// Makes sure, before a byte is asked for, that the file system can name a file without replacing another.

@@ -149,7 +149,7 @@ package final class PartFileLedger: Sendable {
     }
 
     /// What stands first in each journal that nobody uses, the newest first.
-    private func summaries() throws(DocumentError) -> [(record: PartFileRecord, summary: JournalSummary)] {
+    func summaries() throws(DocumentError) -> [(record: PartFileRecord, summary: JournalSummary)] {
         var found: [(record: PartFileRecord, summary: JournalSummary, age: Duration)] = []
         for name in try recordNames() where !isInUse(name) {
             let part = try passingOver { () throws(Errno) in
@@ -163,6 +163,11 @@ package final class PartFileLedger: Sendable {
             if let part { found.append(part) }
         }
         return found.sorted { $0.age < $1.age }.map { ($0.record, $0.summary) }
+    }
+
+    /// The record of a part; nil if there is none that can be read.
+    func record(tagged tag: String) -> PartFileRecord? {
+        try? PartFileRecord(readingFrom: folder.appending(tag + PartFileRecord.suffix))
     }
 
     /// Takes an unfinished document for one transfer.

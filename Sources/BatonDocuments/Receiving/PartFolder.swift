@@ -76,7 +76,7 @@ final class PartFolder {
         }
         self.init(tree, name, inode, root, in: destination, umask, isNew: false)
         do throws(DocumentError) {
-            try removeStrangers(keeping: kept)
+            try removeExtraneous(keeping: kept)
         } catch {
             // Something is mounted there, on a folder or deeper in what is to go, or somebody else writes to it.
             let reasons: [Errno?] = [.improperLink, .resourceBusy, .directoryNotEmpty]
@@ -260,7 +260,7 @@ final class PartFolder {
         if let parent, parent.path == path { return parent }
         let isConfined = destination.checks.contains(.beneath)
         let opened = OpenParent(
-            path, try SystemCalls.openOrMakeFolder(path, beneath: root, mode: folderMode, isConfined: isConfined))
+            path, try SystemCalls.openOrMakeFolder(path, beneath: root, isConfined: isConfined))
         parent = opened
         return opened
     }
@@ -270,9 +270,6 @@ final class PartFolder {
         guard current?.index == index else { return }
         current = nil
     }
-
-    /// Permissions of folders: what the umask leaves, and in any case the owner's.
-    var folderMode: mode_t { 0o777 & ~umask | 0o700 }
 
     /// - Parameter count: bytes that are written at once: a file that has no more gets its size by that.
     private func open(_ index: Int, toHold count: Int) throws(DocumentError) -> OpenPart {

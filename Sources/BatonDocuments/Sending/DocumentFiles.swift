@@ -80,6 +80,7 @@ final class DocumentFiles: Sendable {
             && (0..<tree.entryCount).allSatisfy {
                 let (entry, before) = (now?[$0].withoutHoles, tree[$0].withoutHoles)
                 return entry?.path == before.path && entry?.kind == before.kind
+                    && entry?.permissions == before.permissions
             }
         guard isSame else { throw DocumentError(.sourceChanged, tree.label.description) }
     }
@@ -121,18 +122,19 @@ final class DocumentFiles: Sendable {
         }
     }
 
-    /// - Returns: whether nothing has come or gone in it, where it is a folder.
+    /// - Returns: whether nothing has come or gone in it, where it is a folder, and who may enter it is the same.
     private func isUntouched(
         _ entry: DocumentEntry, in folder: borrowing OwnedDescriptor
     ) throws(DocumentError) -> Bool {
-        let identity: FileIdentity
+        let status: stat
         do {
-            identity = FileIdentity(
+            status =
                 try entry.path.isRoot
-                    ? SystemCalls.status(of: folder) : SystemCalls.status(ofName: entry.path.bytes, in: folder))
+                ? SystemCalls.status(of: folder) : SystemCalls.status(ofName: entry.path.bytes, in: folder)
         } catch {
             throw DocumentError(lookingFailed: error, tree.displayed(entry.path))
         }
+        let identity = FileIdentity(status)
         switch entry.kind {
         case .file(let file):
             if file.version == FileVersion(of: identity) { return true }
@@ -141,7 +143,7 @@ final class DocumentFiles: Sendable {
                 file.version == FileVersion(of: identity.told(byBirth: birth))
             else { throw DocumentError(.sourceChanged, tree.displayed(entry.path)) }
             return true
-        case .folder: return identity.modified == entry.modified
+        case .folder: return identity.modified == entry.modified && status.permissionBits == entry.permissions
         // One that leads elsewhere now is another one, of which its folder tells.
         case .link: return true
         }

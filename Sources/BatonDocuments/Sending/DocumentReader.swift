@@ -57,7 +57,8 @@ package actor DocumentReader {
 
     private nonisolated let executor: BlockingExecutor
     private let pool: BufferPool
-    private let files: DocumentFiles
+    /// Opened on the reader's thread; nil before that and once it is closed.
+    private var files: DocumentFiles?
     private let isExcerpt: Bool
     private var remaining: ArraySlice<Range<UInt64>>
     private var current: CurrentFile?
@@ -89,7 +90,7 @@ package actor DocumentReader {
         }
         precondition(pool.bufferCapacity >= ChunkRecord.capacity, "a buffer of the pool has to hold a record")
         let executor = try BlockingExecutor.forDocument(executor, "baton-reader")
-        let reader = try DocumentReader(document, ranges, isExcerpt, pool, executor)
+        let reader = DocumentReader(document, ranges, isExcerpt, pool, executor)
         try await reader.begin()
         return reader
     }
@@ -97,12 +98,11 @@ package actor DocumentReader {
     private init(
         _ document: ScannedDocument, _ ranges: [Range<UInt64>], _ isExcerpt: Bool, _ pool: BufferPool,
         _ executor: BlockingExecutor
-    ) throws(DocumentError) {
+    ) {
         self.document = document
         self.isExcerpt = isExcerpt
         self.pool = pool
         self.executor = executor
-        files = try DocumentFiles(document)
         remaining = ranges.filter { !$0.isEmpty }[...]
         encoder = ChunkEncoder(Encodings())
     }
@@ -188,12 +188,14 @@ package actor DocumentReader {
     /// Closes the file; ``next(telling:linkWait:)`` returns nil from then on. Dropping the reader closes it as well.
     package func close() {
         current = nil
+        files = nil
         remaining = []
         state = .ended
     }
 
-    /// Looks at the first file, so that a document that is gone shows before the answer.
+    /// Opens the document and its first file, so that a document that is gone shows before the answer.
     private func begin() throws(DocumentError) {
+        files = try DocumentFiles(document)
         guard let chunk = remaining.first?.lowerBound else { return }
         _ = try file(document.tree.layout.place(of: chunk).file)
     }
@@ -228,7 +230,7 @@ package actor DocumentReader {
     private func requireUnchangedFolder() throws(DocumentError) {
         guard document.tree.isFolder, !isExcerpt else { return }
         let start = MonotonicClock.nanoseconds()
-        try files.requireUnchangedFolder()
+        try openedFiles().requireUnchangedFolder()
         encoder.times.disk += .nanoseconds(MonotonicClock.nanoseconds() - start)
     }
 
@@ -237,10 +239,15 @@ package actor DocumentReader {
         // Closed before the next is opened: descriptors stay few.
         current = nil
         let start = MonotonicClock.nanoseconds()
-        let opened = try CurrentFile(index, of: files)
+        let opened = try CurrentFile(index, of: openedFiles())
         encoder.times.disk += .nanoseconds(MonotonicClock.nanoseconds() - start)
         current = opened
         return opened
+    }
+
+    private func openedFiles() throws(DocumentError) -> DocumentFiles {
+        guard let files else { throw DocumentError(.cancelled, document.tree.label.description) }
+        return files
     }
 }
 

@@ -20,7 +20,7 @@ package enum DocumentScan {
     /// - Throws: `missing`, `unreadable` (with the name of what cannot be read), `notRegularFile`, `badName`,
     ///   `tooManyEntries`, `tooDeep`, `tooLarge`, `sourceChanged` for a folder that changed each time it was walked;
     ///   `busy` where the budget has no room; `cancelled` when the task is.
-    package static func scan(_ path: FilePath, room: GrowingRoom? = nil) throws(DocumentError) -> ScannedDocument {
+    package static func scan(_ path: FilePath, room: ByteReservation? = nil) throws(DocumentError) -> ScannedDocument {
         try scan(path, room: room, keepsInodes: nil)
     }
 
@@ -30,7 +30,7 @@ package enum DocumentScan {
     ///   - keepsInodes: what is said of the file system: for tests.
     ///   - walked: hears of each folder that was walked, likewise.
     static func scan(
-        _ path: FilePath, room: GrowingRoom? = nil, keepsInodes: Bool?,
+        _ path: FilePath, room: ByteReservation? = nil, keepsInodes: Bool?,
         walked: @escaping (EntryPath) -> Void = { _ in }
     ) throws(DocumentError) -> ScannedDocument {
         let status: stat
@@ -47,7 +47,7 @@ package enum DocumentScan {
     }
 
     private static func scanFolder(
-        _ path: FilePath, _ room: GrowingRoom?, _ keepsInodes: Bool?, _ walked: @escaping (EntryPath) -> Void
+        _ path: FilePath, _ room: ByteReservation?, _ keepsInodes: Bool?, _ walked: @escaping (EntryPath) -> Void
     ) throws(DocumentError) -> ScannedDocument {
         let label = try label(ofFolder: path)
         for _ in 1..<attempts {
@@ -73,12 +73,13 @@ package enum DocumentScan {
         }
         let identity = FileIdentity(status, of: opened.file, keepsInodes: keepsInodes)
         let file = DocumentEntry.File(status, identity)
-        let tree = try DocumentTree(file: file, called: source.label, modified: identity.modified)
+        let tree = try DocumentTree(
+            file: file, called: source.label, modified: identity.modified, permissions: status.permissionBits)
         return ScannedDocument(path: path, tree: tree, leftOut: .init())
     }
 
     private static func scanFolder(
-        _ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom?, _ keepsInodes: Bool?,
+        _ path: FilePath, _ label: DocumentLabel, _ room: ByteReservation?, _ keepsInodes: Bool?,
         _ walked: @escaping (EntryPath) -> Void
     ) throws(DocumentError) -> ScannedDocument {
         let root: OwnedDescriptor
@@ -106,6 +107,11 @@ package enum DocumentScan {
             throw DocumentError(.badName, path.displayed)
         }
     }
+}
+
+extension stat {
+    /// Read, write and execute bits of owner, group and others: set-id and sticky bits are never offered.
+    var permissionBits: UInt16 { UInt16(st_mode & 0o777) }
 }
 
 extension DocumentEntry.File {

@@ -40,7 +40,7 @@ package struct DocumentSource: Sendable, Hashable {
     ///
     /// - Parameter room: what looking at a folder takes of a budget meanwhile; nil, the default, takes nothing.
     /// - Throws: as ``inspect(_:)`` and ``DocumentScan/scan(_:room:)``.
-    package static func survey(_ path: FilePath, room: GrowingRoom? = nil) throws(DocumentError) -> DocumentSource {
+    package static func survey(_ path: FilePath, room: ByteReservation? = nil) throws(DocumentError) -> DocumentSource {
         do {
             return try inspect(path)
         } catch {
@@ -55,7 +55,7 @@ package struct DocumentSource: Sendable, Hashable {
         }
         return DocumentSource(
             path: path, label: document.tree.label, identity: FileIdentity(status),
-            permissions: UInt16(truncatingIfNeeded: status.st_mode & 0o777), document: document.identity,
+            permissions: status.permissionBits, document: document.identity,
             folder: Folder(size: document.tree.size, leftOut: document.leftOut))
     }
 
@@ -83,7 +83,7 @@ package struct DocumentSource: Sendable, Hashable {
             let label = try DocumentLabel(of: path)
             let source = DocumentSource(
                 path: path, label: label, identity: identity,
-                permissions: UInt16(truncatingIfNeeded: status.st_mode & 0o777),
+                permissions: status.permissionBits,
                 document: DocumentIdentity(identity, at: path, called: label), folder: nil)
             return OpenedDocument(source: source, file: file)
         } catch let error as DocumentError {

@@ -20,7 +20,7 @@ struct FolderWalk {
 
     private let path: FilePath
     private let label: DocumentLabel
-    private let room: GrowingRoom?
+    private let room: ByteReservation?
     private let keepsInodes: Bool?
     private let walked: (EntryPath) -> Void
     private var builder: DocumentTree.Builder
@@ -34,7 +34,7 @@ struct FolderWalk {
     ///   - keepsInodes: what is said of the file systems: for tests.
     ///   - walked: hears of each folder that was walked, likewise.
     init(
-        _ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom? = nil, keepsInodes: Bool? = nil,
+        _ path: FilePath, _ label: DocumentLabel, _ room: ByteReservation? = nil, keepsInodes: Bool? = nil,
         walked: @escaping (EntryPath) -> Void = { _ in }
     ) {
         self.path = path
@@ -58,7 +58,10 @@ struct FolderWalk {
         let place = Place(device: before.st_dev, inode: before.st_ino)
         guard !open.contains(place) else { return leftOut.add(entry) }
         open.append(place)
-        try builder.append(DocumentEntry(path: entry, kind: .folder, modified: FileIdentity(before).modified))
+        try builder.append(
+            DocumentEntry(
+                path: entry, kind: .folder, modified: FileIdentity(before).modified,
+                permissions: before.permissionBits))
         let names = try names(in: folder, at: entry)
         let listSize = names.reduce(0) { $0 + $1.count + Self.nameOverhead }
         guard room?.grow(by: listSize) ?? true else { throw DocumentError(.busy, path.displayed) }
@@ -92,7 +95,9 @@ struct FolderWalk {
                 guard try isReadable(name, in: folder, isEmpty: status.st_size == 0) else { return leftOut.add(entry) }
                 if !keepsInodes { identity = identity.told(byBirth: try SystemCalls.birth(ofName: name, in: folder)) }
                 let file = DocumentEntry.File(status, identity)
-                try builder.append(DocumentEntry(path: entry, kind: .file(file), modified: modified))
+                try builder.append(
+                    DocumentEntry(
+                        path: entry, kind: .file(file), modified: modified, permissions: status.permissionBits))
             case S_IFLNK:
                 let bytes = try SystemCalls.target(ofLink: name, in: folder, limit: LinkTarget.maximumLength + 1)
                 guard let target = LinkTarget(bytes, at: entry) else { return leftOut.add(entry) }

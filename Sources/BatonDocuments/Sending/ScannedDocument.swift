@@ -22,7 +22,8 @@ package struct ScannedDocument: Sendable {
         tree = try DocumentTree(
             file: .init(
                 size: source.size, isExecutable: source.permissions & 0o100 != 0,
-                version: FileVersion(of: source.identity)), called: source.label, modified: source.identity.modified)
+                version: FileVersion(of: source.identity)), called: source.label, modified: source.identity.modified,
+            permissions: source.permissions)
         leftOut = LeftOut()
     }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// One entry of a document: the file or folder itself, or what is in the folder.
 package struct DocumentEntry: Sendable, Hashable {
     /// What an entry is.
@@ -38,12 +40,18 @@ package struct DocumentEntry: Sendable, Hashable {
     package var kind: Kind
     /// When its content last changed, of a link when it was made; nil where nobody said so.
     package var modified: FileIdentity.Time?
+    /// Read, write and execute bits of owner, group and others at the origin, 0 to 0o777; nil for a link, and if the
+    /// origin does not say.
+    package var permissions: UInt16?
 
     /// An entry.
-    package init(path: EntryPath, kind: Kind, modified: FileIdentity.Time? = nil) {
+    package init(
+        path: EntryPath, kind: Kind, modified: FileIdentity.Time? = nil, permissions: UInt16? = nil
+    ) {
         self.path = path
         self.kind = kind
         self.modified = modified
+        self.permissions = permissions
     }
 
     /// The same, but that it does not say whether it has holes. A file system that allocates late says so of a file
@@ -51,7 +59,15 @@ package struct DocumentEntry: Sendable, Hashable {
     var withoutHoles: DocumentEntry {
         guard var file else { return self }
         file.isSparse = false
-        return DocumentEntry(path: path, kind: .file(file), modified: modified)
+        return DocumentEntry(path: path, kind: .file(file), modified: modified, permissions: permissions)
+    }
+
+    /// The permissions that a file or folder arrives with: those at its origin, less what the umask takes.
+    ///
+    /// If the origin does not say, only the owner gets access: it may be a private key.
+    func mode(allowedBy umask: mode_t) -> mode_t {
+        let isExecutable = file?.isExecutable ?? true
+        return mode_t(permissions ?? (isExecutable ? 0o700 : 0o600)) & 0o777 & ~umask
     }
 
     /// The file, where it is one.

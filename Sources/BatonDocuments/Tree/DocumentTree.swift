@@ -27,7 +27,7 @@ package struct DocumentTree: Sendable {
     /// The indices of the entries that are files.
     private let files: [UInt32]
     /// What it takes of a budget, for as long as somebody holds it.
-    private let room: GrowingRoom?
+    private let room: ByteReservation?
 
     /// How many entries there are, the document itself included: at least 1.
     package var entryCount: Int { entries.count }
@@ -64,16 +64,18 @@ package struct DocumentTree: Sendable {
     ///
     /// - Throws: `tooLarge`.
     package init(
-        file: DocumentEntry.File, called label: DocumentLabel, modified: FileIdentity.Time? = nil
+        file: DocumentEntry.File, called label: DocumentLabel, modified: FileIdentity.Time? = nil,
+        permissions: UInt16? = nil
     ) throws(DocumentError) {
         var builder = Builder(label)
-        try builder.append(DocumentEntry(path: .root, kind: .file(file), modified: modified))
+        try builder.append(
+            DocumentEntry(path: .root, kind: .file(file), modified: modified, permissions: permissions))
         self = try builder.finish()
     }
 
     private init(
         _ label: DocumentLabel, _ layout: ChunkLayout, _ names: [UInt8], _ entries: [PackedEntry], _ files: [UInt32],
-        _ room: GrowingRoom?
+        _ room: ByteReservation?
     ) {
         self.label = label
         self.layout = layout
@@ -104,7 +106,7 @@ package struct DocumentTree: Sendable {
         private static let step = (entries: 8192, names: 1 << 20)
 
         private let label: DocumentLabel
-        private let room: GrowingRoom?
+        private let room: ByteReservation?
         /// See ``ReceivingChecks/folders``.
         private let requiresFolders: Bool
         /// What there is room for, and what that takes.
@@ -120,14 +122,14 @@ package struct DocumentTree: Sendable {
         /// A builder of the document of this name.
         ///
         /// - Parameter room: what the tree takes of a budget, taken as it grows; nil, the default, takes nothing.
-        package init(_ label: DocumentLabel, room: GrowingRoom? = nil) {
+        package init(_ label: DocumentLabel, room: ByteReservation? = nil) {
             self.init(label, room: room, checks: .all)
         }
 
         /// The same.
         ///
         /// - Parameter checks: what is looked at.
-        package init(_ label: DocumentLabel, room: GrowingRoom?, checks: ReceivingChecks) {
+        package init(_ label: DocumentLabel, room: ByteReservation?, checks: ReceivingChecks) {
             self.label = label
             self.room = room
             requiresFolders = checks.contains(.folders)
@@ -215,9 +217,33 @@ private struct PackedEntry: Sendable {
         case link
     }
 
+    /// What is known of an entry, in one number: the permissions are the lowest nine bits.
+    private struct Flags: OptionSet {
+        let rawValue: UInt16
+
+        static let permissions = Flags(rawValue: 0o777)
+        static let hasPermissions = Flags(rawValue: 1 << 9)
+        static let isExecutable = Flags(rawValue: 1 << 10)
+        static let hasTime = Flags(rawValue: 1 << 11)
+
+        init(rawValue: UInt16) {
+            self.rawValue = rawValue
+        }
+
+        init(_ entry: DocumentEntry) {
+            self = []
+            if let permissions = entry.permissions {
+                formUnion(Flags(rawValue: permissions).intersection(.permissions).union(.hasPermissions))
+            }
+            if entry.file?.isExecutable == true { insert(.isExecutable) }
+            if entry.modified != nil { insert(.hasTime) }
+        }
+
+        var permissionBits: UInt16? { contains(.hasPermissions) ? intersection(.permissions).rawValue : nil }
+    }
+
     let shape: Shape
-    private let isExecutable: Bool
-    private let hasTime: Bool
+    private let flags: Flags
     private let pathLength: UInt16
     private let targetLength: UInt16
     private let nanoseconds: UInt32
@@ -227,6 +253,7 @@ private struct PackedEntry: Sendable {
     private let version: FileVersion
 
     init(_ entry: DocumentEntry, _ names: inout [UInt8]) {
+        flags = Flags(entry)
         nameStart = UInt32(names.count)
         pathLength = UInt16(entry.path.bytes.count)
         names += entry.path.bytes
@@ -234,18 +261,16 @@ private struct PackedEntry: Sendable {
         switch entry.kind {
         case .file(let file):
             shape = file.isSparse ? .sparseFile : .file
-            isExecutable = file.isExecutable
             size = file.size
             version = file.version
         case .folder:
-            (shape, isExecutable, size, version) = (.folder, false, 0, .none)
+            (shape, size, version) = (.folder, 0, .none)
         case .link(let link):
-            (shape, isExecutable, size, version) = (.link, false, 0, .none)
+            (shape, size, version) = (.link, 0, .none)
             target = link.bytes
         }
         targetLength = UInt16(target.count)
         names += target
-        hasTime = entry.modified != nil
         seconds = entry.modified?.seconds ?? 0
         nanoseconds = UInt32(clamping: entry.modified?.nanoseconds ?? 0)
     }
@@ -255,11 +280,12 @@ private struct PackedEntry: Sendable {
     func appendState(to writer: inout FieldWriter, _ names: [UInt8]) {
         let kind: UInt64 =
             switch shape {
-            case .file, .sparseFile: isExecutable ? 1 : 0
+            case .file, .sparseFile: flags.contains(.isExecutable) ? 1 : 0
             case .folder: 2
             case .link: 3
             }
-        writer.append(kind << 32 | UInt64(pathLength) << 16 | UInt64(targetLength))
+        let permissions = UInt64(flags.intersection([.permissions, .hasPermissions]).rawValue)
+        writer.append(kind << 48 | permissions << 32 | UInt64(pathLength) << 16 | UInt64(targetLength))
         for number in [size, version.high, version.low] { writer.append(number) }
         writer.append(raw: names[Int(nameStart)..<Int(nameStart) + Int(pathLength) + Int(targetLength)])
     }
@@ -272,11 +298,14 @@ private struct PackedEntry: Sendable {
             case .file, .sparseFile:
                 .file(
                     .init(
-                        size: size, isExecutable: isExecutable, isSparse: shape == .sparseFile, version: version))
+                        size: size, isExecutable: flags.contains(.isExecutable), isSparse: shape == .sparseFile,
+                        version: version))
             case .folder: .folder
             case .link: .link(LinkTarget(known: names[pathEnd..<pathEnd + Int(targetLength)]))
             }
         let time = FileIdentity.Time(seconds: seconds, nanoseconds: Int64(nanoseconds))
-        return DocumentEntry(path: path, kind: kind, modified: hasTime ? time : nil)
+        return DocumentEntry(
+            path: path, kind: kind, modified: flags.contains(.hasTime) ? time : nil,
+            permissions: flags.permissionBits)
     }
 }

@@ -123,11 +123,11 @@ struct DocumentScanTests {
         let part = ByteBudget(bytes: 1 << 20).part(reserved: 0, ceiling: 1 << 20)
         let cancelled = Task { [folder] in
             withUnsafeCurrentTask { $0?.cancel() }
-            return await DocumentFixture.code { _ = try DocumentScan.scan(folder, room: GrowingRoom(in: part)) }
+            return await DocumentFixture.code { _ = try DocumentScan.scan(folder, room: ByteReservation(in: part)) }
         }
         #expect(await cancelled.value == .cancelled)
         #expect(part.held == 0 && DocumentFixture.openFiles(in: folder).isEmpty)
-        let document = try DocumentScan.scan(folder, room: GrowingRoom(in: part))
+        let document = try DocumentScan.scan(folder, room: ByteReservation(in: part))
         // The names that were listed meanwhile have been given back.
         #expect(part.held > 50 * 80 && part.held < 16 << 10, "\(part.held)")
         withExtendedLifetime(document) {}
@@ -137,7 +137,7 @@ struct DocumentScanTests {
         for number in 0..<50 { try scratch.makeFile("folder/\(number)", [1]) }
         let part = ByteBudget(bytes: 2000).part(reserved: 0, ceiling: 2000)
         #expect(
-            await DocumentFixture.code { _ = try DocumentScan.scan(folder, room: GrowingRoom(in: part)) } == .busy)
+            await DocumentFixture.code { _ = try DocumentScan.scan(folder, room: ByteReservation(in: part)) } == .busy)
         #expect(part.held == 0 && DocumentFixture.openFiles(in: folder).isEmpty)
     }
 

@@ -119,7 +119,7 @@ struct FolderRoundTripTests {
     }
 
     @Test("What a changed document has no more, or has as something else, goes when its part is opened again")
-    func strangers() throws {
+    func extraneousEntries() throws {
         let before = try FolderFixture.tree([
             ("a", .folder), ("a/deep", .folder), ("a/deep/x", FolderFixture.file(1)), ("b", FolderFixture.file(2)),
             ("c", .folder), ("c/x", FolderFixture.file(3)), ("d", FolderFixture.file(4)),

@@ -89,7 +89,7 @@ struct PartFolderTests {
         for path in [deep, deep + "/x", "f0/f1/y/z", deep] {
             for isConfined in [true, false] {
                 _ = try SystemCalls.openOrMakeFolder(
-                    try EntryPath(Array(path.utf8)), beneath: root, mode: 0o700, isConfined: isConfined)
+                    try EntryPath(Array(path.utf8)), beneath: root, isConfined: isConfined)
                 let status = try SystemCalls.status(at: inside.appending(path))
                 #expect(status.st_mode & S_IFMT == S_IFDIR)
             }
@@ -182,7 +182,7 @@ struct PartFolderTests {
         #expect(DocumentFixture.names(in: scratch.path.appending("away")).isEmpty)
     }
 
-    @Test("Permissions are what the umask leaves; set-id bits never come")
+    @Test("Entries whose origin tells no permissions are the owner's alone; set-id bits never come")
     func permissions() throws {
         let part = try make([
             ("plain", FolderFixture.file(1)), ("run", .file(.init(size: 1, isExecutable: true))), ("sub", .folder),
@@ -192,7 +192,7 @@ struct PartFolderTests {
         #expect(try SystemCalls.status(at: inside).st_mode & 0o7777 == 0o700)
         try SystemCalls.call { chmod(inside.appending("run").string, 0o6755) }
         let path = try part.commit()
-        for (name, mode) in [("", mode_t(0o755)), ("plain", 0o644), ("run", 0o755), ("sub", 0o755)] {
+        for (name, mode) in [("", mode_t(0o700)), ("plain", 0o600), ("run", 0o700), ("sub", 0o700)] {
             let path = name.isEmpty ? path : path.appending(name)
             #expect(try SystemCalls.status(at: path).st_mode & 0o7777 == mode, "\(name)")
         }
@@ -290,10 +290,9 @@ struct PartFolderTests {
             }
             #expect(code == .destinationNotWritable)
             let part = try PartFolder(
-                creating: tree, named: FolderFixture.partName, in: try DestinationFolder(FilePath(open)), umask: 0o777)
+                creating: tree, named: FolderFixture.partName, in: try DestinationFolder(FilePath(open)), umask: 0o077)
             try part.write([1], toFile: 0, at: 0)
             let path = try part.commit()
-            // Whatever the umask, the owner can read what arrived.
             #expect(try DocumentFixture.read(path.appending("a").appending("x")) == [1])
         }
         #expect(DocumentFixture.names(in: closed).isEmpty && DocumentFixture.names(in: open) == ["folder"])

@@ -351,7 +351,7 @@ struct FailingDiskTests {
 
     /// A disk that is full is one of ``FullDiskTests``; this one has room.
     @Test(
-        "A write of a single file that failed says that the disk has, but for a limit of files and a quota behind nothing reserved",
+        "A failed write of a file says that the disk failed, save for a file limit, and a quota where nothing is reserved",
         arguments: [
             (false, Errno.ioError, true), (true, .ioError, true), (false, .noSpace, true), (true, .noSpace, true),
             (false, .diskQuotaExceeded, true), (true, .diskQuotaExceeded, false), (false, .fileTooLarge, false),

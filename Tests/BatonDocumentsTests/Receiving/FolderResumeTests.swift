@@ -140,7 +140,7 @@ struct FolderResumeTests {
     }
 
     @Test(
-        "Of another version, files that are the same are not asked for again after a power cut, as far as they are there",
+        "After a power cut, files that another version has as well are not asked for again if they are still there",
         arguments: [false, true])
     func otherVersionAfterAPowerCut(isCut: Bool) async throws {
         let before: [UInt64] = [1, 2, 3, 4, 5]

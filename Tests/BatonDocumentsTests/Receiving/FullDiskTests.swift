@@ -76,7 +76,7 @@ struct FullDiskTests {
         [UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
 
     @Test(
-        "The state folder's: the document arrives all the same, and nothing is lost where there was room for its entries",
+        "The state folder's disk: the document arrives, and nothing is lost if there was room for its entries",
         arguments: [true, false], [64 << 10, 20 << 10])
     func stateFolder(_ isWhole: Bool, _ size: Int) async throws {
         let state = try MountedFolder(tmpfsAt: try scratch.makeFolder("state"), size: size)
@@ -167,7 +167,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "The state folder's, before what a folder consists of fits: the document arrives all the same, and nothing is kept",
+        "The state folder's disk, too full for a description: the document arrives, and nothing is kept",
         arguments: [true, false])
     func stateFolderWithoutAHeader(_ isWhole: Bool) async throws {
         let state = try MountedFolder(tmpfsAt: try scratch.makeFolder("state"), size: 20 << 10)

@@ -316,7 +316,7 @@ struct ResumeTests {
     }
 
     @Test(
-        "A part that somebody has removed is forgotten at the next attempt, where one file system can be told from another",
+        "A part that was removed is forgotten at the next attempt, if its file system can be recognized",
         .enabled(if: DocumentFixture.isNumbered, "the file system of the scratch folders has no number of its own"))
     func removedByHand() async throws {
         let fixture = try ResumeFixture(seed: 12)

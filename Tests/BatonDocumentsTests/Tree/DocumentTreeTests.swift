@@ -105,7 +105,7 @@ struct DocumentTreeTests {
         let part = ByteBudget(bytes: 7 << 20).part(reserved: 0, ceiling: 7 << 20)
         func build(_ count: Int) throws -> DocumentTree {
             var builder = DocumentTree.Builder(
-                try DocumentLabel(Array("folder".utf8)), room: GrowingRoom(in: part))
+                try DocumentLabel(Array("folder".utf8)), room: ByteReservation(in: part))
             try builder.append(entry("", .folder))
             for number in 0..<count {
                 // In the order of a manifest.

@@ -4,23 +4,23 @@ import BatonEventLoop
 import Glibc
 import SystemPackage
 
-/// What an earlier transfer has left in a part folder and the document has no more: the source may have changed
-/// between.
+/// Extraneous entries of a part folder: an earlier transfer left them, and the document does not have them any more.
 extension PartFolder {
-    /// Removes what is no entry of the document, and what is of another kind. Links go in any case: they are made last.
+    /// Removes extraneous entries, those of another kind than in the document, and all links, which are made last.
+    /// Gives the owner access to the others, if the earlier transfer has set their final permissions.
     ///
     /// In the folder of this very version a file goes as well that has a second name, which a snapshot or a
     /// deduplicator may have given it: it cannot be written to, and what the other name leads to stays. That of another
     /// version is put aside later (``putAside(file:)``).
     ///
     /// - Parameter kept: paths of files that are put aside instead; nil in the folder of this version.
-    func removeStrangers(keeping kept: Set<[UInt8]>?) throws(DocumentError) {
+    func removeExtraneous(keeping kept: Set<[UInt8]>?) throws(DocumentError) {
         var next = 1
-        try removeStrangers(in: root, at: .root, &next, keeping: kept)
+        try removeExtraneous(in: root, at: .root, &next, keeping: kept)
     }
 
     /// - Parameter next: the entry that comes next in the manifest: of this folder or after it.
-    private func removeStrangers(
+    private func removeExtraneous(
         in folder: borrowing OwnedDescriptor, at path: EntryPath, _ next: inout Int, keeping kept: Set<[UInt8]>?
     ) throws(DocumentError) {
         let names: [[UInt8]]
@@ -48,11 +48,11 @@ extension PartFolder {
             guard case .folder = entry.kind else { continue }
             let child: OwnedDescriptor
             do {
-                child = try SystemCalls.openFolder(name, within: folder)
+                child = try SystemCalls.openOwnFolder(name, within: folder)
             } catch {
                 throw failure(error, entry.path)
             }
-            try removeStrangers(in: child, at: entry.path, &next, keeping: kept)
+            try removeExtraneous(in: child, at: entry.path, &next, keeping: kept)
         }
         for name in found {
             do {
@@ -78,7 +78,7 @@ extension PartFolder {
             }
             try putAside(name, of: folder, as: AsideName.ofMoved(path))
         case S_IFDIR:
-            let child = try SystemCalls.openFolder(name, within: folder)
+            let child = try SystemCalls.openOwnFolder(name, within: folder)
             for name in try SystemCalls.names(in: child, atLeast: FolderRemoval.nameLimit) {
                 try putAside(name, of: child, at: path, ifAmong: kept)
             }
@@ -86,6 +86,8 @@ extension PartFolder {
         }
     }
 
+    /// Whether a name is of the kind of an entry. A file is made writable for its owner.
+    ///
     /// - Parameter isOwn: whether a file is only meant that is written to.
     private func isKind(
         of entry: DocumentEntry, _ name: [UInt8], in folder: borrowing OwnedDescriptor, isOwn: Bool
@@ -93,7 +95,10 @@ extension PartFolder {
         let status = try SystemCalls.status(ofName: name, in: folder)
         let kind = status.st_mode & S_IFMT
         switch entry.kind {
-        case .file: return isOwn ? (try? SystemCalls.requireOwn(status)) != nil : kind == S_IFREG
+        case .file:
+            let isOurs = (try? SystemCalls.requireOwn(status)) != nil
+            if isOurs, status.st_mode & 0o600 != 0o600 { try SystemCalls.restoreAccess(name, in: folder) }
+            return isOwn ? isOurs : kind == S_IFREG
         case .folder: return kind == S_IFDIR
         case .link: return false
         }
@@ -113,7 +118,7 @@ extension PartFolder {
             // It was put aside.
             return
         } catch .isDirectory {
-            let child = try SystemCalls.openFolder(name, within: folder)
+            let child = try SystemCalls.openOwnFolder(name, within: folder)
             try FolderRemoval.removeContents(of: child)
             try SystemCalls.remove(name, from: folder, isFolder: true)
         }
