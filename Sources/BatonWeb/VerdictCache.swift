@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonApplications
+
 /// The answers of hosts, for as long as they count. The least recently used one is evicted first.
 ///
 /// It is in memory only. A file would tell which sites a person visits, and asking each host again after a restart is

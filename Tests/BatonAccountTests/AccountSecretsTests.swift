@@ -12,8 +12,10 @@ import Testing
         #expect(secrets.accountID.description == "02887de794958b09")
         let id = vectors.derivations.accountID.bytes.reduce(0) { $0 << 8 | UInt64($1) }
         #expect(secrets.accountID == AccountID(rawValue: id))
-        for generation in 0...1 {
-            let keys = secrets.keys(generation: UInt32(generation))
+        let list = try #require(ListDigest(vectors.revocation.digest))
+        for (generation, list) in [nil, list].enumerated() {
+            let keys = secrets.keys(generation: UInt32(generation), list: list)
+            #expect(keys.joining == (list == nil ? nil : vectors.derivations.joiningKey.secret))
             #expect(keys.advertisement == vectors.derivations.advertisementKeys[generation].secret)
             #expect(keys.gate == vectors.derivations.gateKeys[generation].secret)
         }

@@ -19,6 +19,7 @@ struct TestVectors: Decodable {
         let accountID: Hex
         let advertisementKeys: [Hex]
         let gateKeys: [Hex]
+        let joiningKey: Hex
     }
 
     struct Device: Decodable {
@@ -74,6 +75,19 @@ struct TestVectors: Decodable {
         let txt: Hex
     }
 
+    /// The first list of the account: generation 1 of the derivations.
+    struct Revocation: Decodable {
+        let number: UInt32
+        let revoked: [String]
+        let list: Hex
+        let digest: String
+        let revision: String
+        let joiningRandom: Hex
+        let joiningSalt: Hex
+        let wrappingKey: Hex
+        let wrappedKeys: Hex
+    }
+
     let accountKey: AccountKeyVector
     let derivations: Derivations
     let caCertificate: Hex
@@ -81,6 +95,7 @@ struct TestVectors: Decodable {
     let gate: Gate
     let advertisement: Sealed
     let idleAdvertisement: Idle
+    let revocation: Revocation
 
     /// Reads the file beside the sources.
     static func load() throws -> TestVectors {

@@ -28,7 +28,7 @@ struct RegistryTests {
             documentTypes: [
                 DocumentType(activityType: "org.example.b", fileExtensions: ["txt"], contentTypes: ["public.text"])
             ],
-            associatedDomains: [AssociatedDomain("*.example.org"), AssociatedDomain("example.org:8443")],
+            associatedDomains: [AssociatedDomain("*.example.org"), AssociatedDomain("example.net")],
             readableVersions: ReadableVersions(["org.example.a": 1...3, "org.example.b": 2...2]),
             command: ["/opt/editor", "--x", "a b"], needsTerminal: true, desktopEntry: "editor.desktop",
             source: .registered(from: "/src/Info.plist"))

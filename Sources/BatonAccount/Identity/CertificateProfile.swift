@@ -5,7 +5,7 @@ import FoundationEssentials
 import SwiftASN1
 import X509
 
-/// The two kinds of certificate an account has, byte for byte as `Certificates/README.md` describes them.
+/// The two kinds of certificate an account has, byte for byte as the wire specification describes them.
 ///
 /// Neither has key identifiers, so that a handshake has nothing in common with another account's. Times run from 2000
 /// to 9999, and no device checks them, because laptops have wrong clocks.

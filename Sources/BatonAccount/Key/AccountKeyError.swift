@@ -21,7 +21,8 @@ package enum AccountKeyError: Error, Equatable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .empty:
-            "no account key was given; it begins with baton1, and `baton account create` printed it on your first device"
+            "no account key was given; it begins with baton1, and `baton account create` printed it on your first"
+                + " device"
         case .wrongPrefix:
             "this is not an account key: one begins with baton1, as `baton account create` printed it"
         case .invalidCharacter(let group):

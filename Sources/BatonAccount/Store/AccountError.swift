@@ -43,8 +43,8 @@ package enum AccountError: Error, Equatable, CustomStringConvertible {
             "a node is running with this account, so nothing was changed: stop it first; where `baton status` does not"
                 + " find it, it was started with another XDG_RUNTIME_DIR than this command"
         case .busy(let path, let seconds):
-            "another program has kept \(path) locked for \(seconds) seconds: try again when that `baton account` or `baton"
-                + " devices revoke` is over, or end it"
+            "another program has kept \(path) locked for \(seconds) seconds: try again when that `baton account` or"
+                + " `baton devices revoke` is over, or end it"
         case .exposed(let path, let isFolder):
             "others can read \(path), which holds this device's keys; run: chmod \(isFolder ? "700" : "600")"
                 + " \(shellQuoted(path))"

@@ -19,6 +19,14 @@ package struct ApplicationLauncher: Sendable {
     package enum Ending: Sendable, Hashable {
         case exited(Int32)
         case signalled(Int32)
+
+        /// The same for people, such as "its exit status is 1".
+        package var sentence: String {
+            switch self {
+            case .exited(let status): "its exit status is \(status)"
+            case .signalled(let signal): "signal \(signal) ended it"
+            }
+        }
     }
 
     /// How long programs that only answer a question, `systemctl` and `xdg-settings`, may take.
@@ -51,12 +59,12 @@ package struct ApplicationLauncher: Sendable {
     ///
     /// - Parameters:
     ///   - additions: to the environment, such as `BATON_ACTIVITY_TYPE`.
-    ///   - onEnd: told once when a ``Place/process(_:)`` has ended; never of a ``Place/unit(_:)``, which the manager
-    ///     watches.
+    ///   - onEnd: told once when a ``Place/process(_:)`` has ended, with the last lines of its standard error; never of
+    ///     a ``Place/unit(_:)``, which the manager watches. See ``lastLines(ofUnit:)``.
     /// - Returns: where it runs, once its program has been executed.
     package func launch(
         _ manifest: ApplicationManifest, adding additions: [String: String] = [:],
-        onEnd: @escaping @Sendable (Ending) -> Void = { _ in }
+        onEnd: @escaping @Sendable (Ending, [String]) -> Void = { _, _ in }
     ) async throws(LaunchError) -> Place {
         let command = try resolve(manifest)
         let environment = LaunchEnvironment.make(environment, adding: additions)
@@ -69,7 +77,17 @@ package struct ApplicationLauncher: Sendable {
                     command, identifier: manifest.identifier, name: manifest.name, home: home,
                     environment: environment))
         }
-        return .process(try await DetachedProcess.start(command, environment: environment, home: home, onEnd: onEnd))
+        return .process(
+            try await DetachedProcess.start(command, environment: environment, home: home, search, onEnd: onEnd))
+    }
+
+    /// The last lines that a unit's processes wrote, as the journal has them; none if there is no journal.
+    package func lastLines(ofUnit unit: String) async -> [String] {
+        guard let program = try? search.find("journalctl") else { return [] }
+        let answer = await ShortProcess.run(
+            program, ["--user", "--quiet", "--no-pager", "--output=cat", "--lines=3", "_SYSTEMD_USER_UNIT=\(unit)"],
+            environment: environment, within: answerTime)
+        return answer.map { ErrorOutput.lastLines(of: $0.output) } ?? []
     }
 
     /// Whether an application could be started now, as far as can be told without starting it.

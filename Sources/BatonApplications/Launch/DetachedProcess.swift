@@ -4,17 +4,24 @@ import BatonEventLoop
 import Subprocess
 import SystemPackage
 
-/// A process that goes its own way: in a session of its own, with /dev/null as its input and outputs, in the home
-/// folder. It outlives this process; as long as this process lives, it is reaped.
+/// A process in a session of its own, in the home folder, whose input and output are /dev/null. The end of its standard
+/// error is kept. It outlives this process; as long as this process lives, it is reaped.
 enum DetachedProcess {
     /// Starts a program.
     ///
-    /// - Parameter onEnd: told once, when the process has ended.
+    /// - Parameter onEnd: told once, when the process has ended, with the last lines of its standard error.
     /// - Returns: the process id, once the program has been executed.
     static func start(
         _ command: ApplicationLauncher.Command, environment: [String: String], home: FilePath,
-        onEnd: @escaping @Sendable (ApplicationLauncher.Ending) -> Void
+        _ search: ExecutableSearch, onEnd: @escaping @Sendable (ApplicationLauncher.Ending, [String]) -> Void
     ) async throws(LaunchError) -> Int32 {
+        let errors: ErrorOutput
+        do {
+            errors = try ErrorOutput(search)
+        } catch {
+            throw LaunchError(
+                .notStarted, "\(command.program) could not be started (\(error))", underlyingError: error)
+        }
         let result: Result<Int32, LaunchError> = await withCheckedContinuation { continuation in
             let start = Start(continuation)
             // Cancelling this task would end the process, so it is detached. It ends with the process.
@@ -25,11 +32,13 @@ enum DetachedProcess {
                     let result = try await Subprocess.run(
                         .path(command.program), arguments: Arguments(command.arguments),
                         environment: .custom(environment.subprocess), workingDirectory: home, platformOptions: options,
-                        input: .none, output: .discarded, error: .discarded
+                        input: .none, output: .discarded,
+                        error: .fileDescriptor(errors.descriptor, closeAfterSpawningProcess: false)
                     ) { execution in
+                        errors.closeWriter()
                         start.resume(.success(execution.processIdentifier.value))
                     }
-                    onEnd(ApplicationLauncher.Ending(result.terminationStatus))
+                    onEnd(ApplicationLauncher.Ending(result.terminationStatus), await errors.lastLines())
                 } catch {
                     start.resume(.failure(LaunchError(starting: command.program, error)))
                 }

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A host whose web pages an application wants to open: an entry of `com.apple.developer.associated-domains` for the
-/// service `activitycontinuation`. Which pages those are, `BatonWeb` tells.
+/// A domain whose web pages an application claims: `example.org`, or `*.example.org` for every host below that.
 ///
-/// Source: Apple's documentation, *Associated Domains Entitlement* and *Configuring an associated domain*.
+/// It is an entry of `com.apple.developer.associated-domains` for the service `activitycontinuation`. `BatonWeb` asks
+/// the domain whether the application belongs to it. `*.example.org` does not contain `example.org` itself, yet
+/// `example.org` is the host that is asked: what a host below it says about the others does not count.
+///
+/// Source: Apple's documentation, *Associated Domains Entitlement* and *Supporting associated domains*.
 package struct AssociatedDomain: Sendable, Hashable, CustomStringConvertible {
-    /// The service that Handoff is; entries of others (`applinks`, `webcredentials`, `appclips`) are not for us.
+    /// The service that Handoff is. Entries of other services (`applinks`, `webcredentials`) are ignored.
     package static let service = "activitycontinuation"
 
-    /// In lower case, without `*.`.
-    package let host: String
-    /// Whether it stands for every host beneath ``host``, which then itself is not meant.
+    /// The host that is asked which applications belong to the domain.
+    package let source: WebHost
+    /// Whether the domain is every host below ``source``.
     package let isWildcard: Bool
-    /// `nil`: the scheme's own.
-    package let port: UInt16?
 
     /// Reads an entry of the entitlement, such as `activitycontinuation:*.example.org?mode=developer`.
-    ///
-    /// What stands behind `?` says where Apple's devices look for the site's file, and is of no account here.
     ///
     /// - Returns: `nil` for another service.
     package static func entry(_ text: String) throws(ApplicationManifestError) -> AssociatedDomain? {
@@ -28,44 +27,33 @@ package struct AssociatedDomain: Sendable, Hashable, CustomStringConvertible {
         return try AssociatedDomain(String(text[text.index(after: colon)...]))
     }
 
-    /// Reads `example.org`, `*.example.org` or `example.org:8443`.
+    /// Reads `example.org` or `*.example.org`. A query (`?mode=developer`) tells Apple's devices where to look, and is
+    /// dropped.
     package init(_ text: String) throws(ApplicationManifestError) {
-        func malformed() -> ApplicationManifestError {
-            .malformed("\"\(text)\" is no domain: write example.org, or *.example.org for every host beneath it")
+        var name = text.prefix { $0 != "?" }
+        guard !name.contains(":") else {
+            throw .malformed("the domain \"\(text)\" has a port, and no page is matched by its port: leave it out")
         }
-        var rest = text.prefix { $0 != "?" }
-        isWildcard = rest.hasPrefix("*.")
-        if isWildcard { rest = rest.dropFirst(2) }
-        if let colon = rest.firstIndex(of: ":") {
-            let digits = rest[rest.index(after: colon)...]
-            guard digits.allSatisfy({ $0.isASCII && $0.isNumber }), let port = UInt16(digits), port > 0 else {
-                throw malformed()
-            }
-            self.port = port
-            rest = rest[..<colon]
-        } else {
-            port = nil
+        isWildcard = name.hasPrefix("*.")
+        if isWildcard { name = name.dropFirst(2) }
+        // Nobody speaks for all of a top-level domain.
+        guard let source = WebHost(name), !isWildcard || source.name.utf8.contains(UInt8(ascii: ".")) else {
+            throw .malformed("\"\(text)\" is no domain: write example.org, or *.example.org for every host beneath it")
         }
-        host = rest.lowercased()
-        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
-        // A star before a top-level domain would claim everybody's pages.
-        guard host.utf8.count <= 253, labels.count >= (isWildcard ? 2 : 1), labels.allSatisfy(Self.isLabel) else {
-            throw malformed()
-        }
+        self.source = source
     }
 
-    /// As it is written, without the service.
-    package var description: String { (isWildcard ? "*." : "") + host + (port.map { ":\($0)" } ?? "") }
+    /// The domain as it is written, without the service.
+    package var description: String { (isWildcard ? "*." : "") + source.name }
 
-    /// RFC 1123, 2.1; an international name comes in its ASCII form (`xn--`).
-    private static func isLabel(_ label: Substring) -> Bool {
-        (1...63).contains(label.utf8.count) && label.first != "-" && label.last != "-"
-            && label.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
-                    true
-                case _: false
-                }
-            }
+    /// Whether a host is of this domain.
+    package func contains(_ host: WebHost) -> Bool {
+        isWildcard ? host.isBelow(source) : host == source
+    }
+
+    /// The domain that decides about a host: the longest one that contains it ("matching is based on the longest
+    /// substring", Apple, *Associated Domains Entitlement*).
+    package static func closest(to host: WebHost, in domains: [AssociatedDomain]) -> AssociatedDomain? {
+        domains.filter { $0.contains(host) }.max { $0.source.name.utf8.count < $1.source.name.utf8.count }
     }
 }

@@ -2,10 +2,10 @@
 
 import BatonEventLoop
 import Glibc
-import SystemPackage
+package import SystemPackage
 
 /// Files of a few kilobytes, read and replaced whole.
-enum SmallFile {
+package enum SmallFile {
     /// Which state of a file this is: an edit within one tick of the file system's clock that keeps the size is not
     /// seen.
     struct Version: Sendable, Hashable {
@@ -28,7 +28,7 @@ enum SmallFile {
     /// - Parameter isOwnersOnly: whether to refuse a file that another user owns or can write to, with
     ///   `Errno.permissionDenied`.
     /// - Throws: `Errno.fileTooLarge` over `limit`; `Errno.invalidArgument` if the path is no regular file.
-    static func read(_ path: FilePath, limit: Int, isOwnersOnly: Bool = false) throws(Errno) -> [UInt8] {
+    package static func read(_ path: FilePath, limit: Int, isOwnersOnly: Bool = false) throws(Errno) -> [UInt8] {
         // Not blocking, so that a pipe does not hang; it is no file and is refused.
         let number = try call { path.withPlatformString { open($0, O_RDONLY | O_NONBLOCK | O_CLOEXEC) } }
         let file = OwnedDescriptor(takingOwnershipOf: number)
@@ -58,7 +58,7 @@ enum SmallFile {
     }
 
     /// Writes a file so that a reader, or a crash, sees the old content or the new and nothing between: 0600.
-    static func replace(_ path: FilePath, with bytes: [UInt8]) throws(Errno) {
+    package static func replace(_ path: FilePath, with bytes: [UInt8]) throws(Errno) {
         let name = path.lastComponent?.string ?? ""
         let folder = path.removingLastComponent()
         let temporary = folder.appending(".\(name.prefix(200)).\(String(UInt64.random(in: .min ... .max), radix: 36))")
@@ -81,10 +81,23 @@ enum SmallFile {
             _ = try call { fchmod(number, 0o600) }
             _ = try call { fsync(number) }
             try file.close()
-            _ = try call { rename(temporary.string, path.string) }
+            _ = try call { temporary.withPlatformString { from in path.withPlatformString { rename(from, $0) } } }
         } catch {
-            _ = unlink(temporary.string)
+            _ = temporary.withPlatformString { unlink($0) }
             throw error
+        }
+        try synchronize(folder.isEmpty ? "." : folder)
+    }
+
+    /// Makes the names in a folder durable. A file system that cannot do that (EINVAL) is taken as done.
+    private static func synchronize(_ folder: FilePath) throws(Errno) {
+        let number = try call { folder.withPlatformString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) } }
+        let descriptor = OwnedDescriptor(takingOwnershipOf: number)
+        defer { withExtendedLifetime(descriptor) {} }
+        do throws(Errno) {
+            _ = try call { fsync(number) }
+        } catch .invalidArgument {
+            return
         }
     }
 

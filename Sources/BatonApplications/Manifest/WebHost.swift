@@ -7,7 +7,7 @@
 /// known by its name.
 package struct WebHost: Sendable, Hashable, CustomStringConvertible {
     /// The most bytes of a name (RFC 1035, section 2.3.4).
-    static let maximumLength = 253
+    package static let maximumLength = 253
     /// The most bytes between two dots.
     static let maximumLabelLength = 63
 
@@ -36,7 +36,7 @@ package struct WebHost: Sendable, Hashable, CustomStringConvertible {
     private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 
     /// Whether this host is below another: `www.example.org` below `example.org`, and no host below itself.
-    func isBelow(_ other: WebHost) -> Bool {
+    package func isBelow(_ other: WebHost) -> Bool {
         name.utf8.count > other.name.utf8.count + 1 && name.hasSuffix("." + other.name)
     }
 
