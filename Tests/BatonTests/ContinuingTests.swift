@@ -126,7 +126,7 @@ struct ContinuingTests {
         let recorder = ApplicationRecorder(onWillContinue: { .refused("busy") })
         stage.application.delegate = recorder
         let refused = await #expect(throws: HandoffError.self) { try await stage.node.ask(.announcement(1)) }
-        #expect(refused?.code == .refused && refused?.message == "Notes declined: busy.")
+        #expect(refused?.code == .refused && refused?.message == "Notes declined: busy")
         await #expect(throws: HandoffError.self) { try await stage.node.ask(.arrival(1)) }
         _ = try await stage.node.ask(.failure(1, .connectionLost))
         #expect(recorder.events.value == ["willContinue \(Self.viewing)"])

@@ -121,6 +121,49 @@ struct DocumentTests {
         await stage.application.close()
     }
 
+    @Test("However many watch a document, each is told what happens to it")
+    func manyWatchers() async throws {
+        let stage = try await stage()
+        let document = try Document(fileURL: try File().url, activityType: Self.type, application: stage.application)
+        let watchers = (0..<100).map { _ in document.changes }
+        document.becomeFront()
+        document.close()
+        for watcher in watchers {
+            let seen = await watcher.reduce(into: []) { $0.append($1) }
+            #expect(seen == [.becameFront, .resignedFront, .closed] || seen == [.becameFront, .closed], "\(seen)")
+        }
+        await stage.application.close()
+    }
+
+    @Test("Reads of files share four threads, however many there are at once")
+    func readingThreads() async throws {
+        let stage = try await stage()
+        let file = try File(String(repeating: "x", count: 1 << 20))
+        let document = try Document(fileURL: file.url, activityType: Self.type, application: stage.application)
+        let isOver = Box(false)
+        let most = Task.detached {
+            var most = 0
+            while !isOver.value {
+                let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
+                let names = threads.map { try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8) }
+                most = max(most, names.count { $0 == "baton-reading\n" })
+            }
+            return most
+        }
+        await withTaskGroup { group in
+            for _ in 0..<200 {
+                group.addTask {
+                    let bytes = try? await document.read(at: 0, length: 1 << 20)
+                    #expect(bytes?.count == 1 << 20)
+                }
+            }
+        }
+        isOver.value = true
+        #expect((1...4).contains(try await most.value))
+        document.close()
+        await stage.application.close()
+    }
+
     @Test("A document is told that it is behind, whatever took its place; closed it is told no more than that")
     func pushed() async throws {
         let stage = try await stage()

@@ -137,6 +137,36 @@ struct StreamTests {
         }
     }
 
+    @Test("A program that fails tells the other side its status, behind all that it wrote")
+    func failing() async throws {
+        let origin = try await makeOrigin { _, output in
+            try? await output.write("a part".utf8)
+            await output.fail(status: 3)
+        }
+        defer { withExtendedLifetime(origin) {} }
+        let stream = try await origin.stage.openStream()
+        var read: [UInt8] = []
+        let error = await #expect(throws: TransportError.self) {
+            while let buffer = try await stream.read() { read += buffer.bytes }
+        }
+        #expect(read == Array("a part".utf8) && error?.code == .reset(.programFailed(status: 3)))
+    }
+
+    @Test("A program that failed on the other side is a typed error, behind all that it wrote")
+    func failed() async throws {
+        let (stage, activity) = try await continued()
+        let (input, output) = try await activity.continuationStreams()
+        let far = try #require(await stage.node.streams.last)
+        try await far.write(Buffer(copying: Array("a part".utf8)))
+        await far.fail(status: 3)
+        var read = Data()
+        let error = await #expect(throws: UserActivityError.self) { for try await bytes in input { read += bytes } }
+        #expect(read == Data("a part".utf8) && error?.code == .streamFailed)
+        #expect(error?.message.contains("status 3") == true)
+        let written = await #expect(throws: UserActivityError.self) { try await output.write("more".utf8) }
+        #expect(written?.code == .streamFailed)
+    }
+
     @Test("The other side's cancelling, and a cut, are typed errors")
     func cut() async throws {
         let errors = Box<[UserActivityError]>([])

@@ -57,7 +57,7 @@ extension UserActivity {
             // A node that stops is looked for again; the activity has not failed.
             guard failure.code != .nodeStopping else { return }
             tellFailure(UserActivityError(HandoffError(failure)))
-        case .progress, .withdrawn, nil:
+        case .progress, .interrupted, .withdrawn, nil:
             return
         }
     }

@@ -5,7 +5,7 @@ import FoundationEssentials
 
 /// An activity of a user in an application, which another device can continue.
 ///
-/// It mirrors `NSUserActivity`; the guide lists the differences member by member. Any thread may use it. Keep a
+/// It mirrors `NSUserActivity`; <doc:AppleAPI> lists the differences member by member. Any thread may use it. Keep a
 /// reference for as long as the user is at the activity: releasing the last one withdraws it.
 ///
 /// An activity is offered from its first ``becomeCurrent()`` on. The activity of an application that became current
@@ -46,8 +46,10 @@ public final class UserActivity: Sendable {
 
     /// Makes an activity that no device sees until it becomes current.
     ///
-    /// - Parameter activityType: 1 to 96 ASCII letters, digits, dots, hyphens and underscores. The application need not
-    ///   declare that it continues this type.
+    /// - Parameters:
+    ///   - activityType: 1 to 96 ASCII letters, digits, dots, hyphens and underscores. The application need not declare
+    ///     that it continues this type.
+    ///   - application: the application that offers it.
     /// - Throws: ``UserActivityError/Code/invalid`` for any other type.
     public convenience init(activityType: String, application: Application) throws(UserActivityError) {
         guard Self.isType(activityType) else {

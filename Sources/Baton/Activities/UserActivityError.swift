@@ -47,6 +47,8 @@ public struct UserActivityError: Error, Sendable, Hashable, CustomStringConverti
         public static let handoffOff = Code(rawValue: 46_008)
         /// Two tasks read, or write, one stream at the same time.
         public static let streamInUse = Code(rawValue: 46_009)
+        /// The program on the other side of a stream failed: what came before may be cut short.
+        public static let streamFailed = Code(rawValue: 46_010)
     }
 
     public let code: Code

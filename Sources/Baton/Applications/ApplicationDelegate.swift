@@ -23,15 +23,20 @@ public protocol ApplicationDelegate: AnyObject, Sendable {
     ///
     /// The library restores the returned object from the activity.
     ///
-    /// - Parameter document: may still be on its way; ``Document/read(at:length:)`` does not wait for all of it. Retain
-    ///   it, or the other device takes the activity back.
+    /// - Parameters:
+    ///   - application: the application of this delegate.
+    ///   - document: may still be on its way; ``Document/read(at:length:of:)`` does not wait for all of it. Retain it,
+    ///     or the other device takes the activity back.
     /// - Returns: the object that shows the document; `nil`, the default: the activity is not continued. The time limit
     ///   of `continue` includes this call.
     func application(_ application: Application, open document: Document) async -> (any UserActivityRestoring)?
 
     /// The activity does not come, or was not continued.
     ///
-    /// - Parameter error: ``UserActivityError/Code/userCancelled`` where the user wanted it so: then stay silent.
+    /// - Parameters:
+    ///   - application: the application of this delegate.
+    ///   - type: the type of the activity.
+    ///   - error: ``UserActivityError/Code/userCancelled`` if the user wanted it so: then stay silent.
     func application(
         _ application: Application, didFailToContinueUserActivityWithType type: String, error: UserActivityError) async
 

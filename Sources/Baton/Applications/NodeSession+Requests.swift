@@ -55,9 +55,7 @@ extension NodeSession {
         case .systemShowsProgress: await agree(question, showsProgress: false, unless: failure)
         case .refused(let reason):
             handoffs.note(question.handoffID, of: question.type, .over)
-            // A whole sentence: what a command would advise after it is about accounts.
-            let end = reason.hasSuffix(".") ? "" : "."
-            await question.decline(HandoffError(.refused, "\(description.name) declined: \(reason)\(end)"))
+            await question.decline(HandoffError(.refused, "\(description.name) declined: \(reason)"))
         case nil:
             await question.decline(
                 HandoffError(.timedOut, "\(description.name) did not answer in time that it will continue"))

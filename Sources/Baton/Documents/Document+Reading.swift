@@ -26,7 +26,10 @@ extension Document {
 
     /// Bytes of a file in a folder, whose path need not be UTF-8.
     ///
-    /// - Parameter path: the bytes of the path, names with `/` between them.
+    /// - Parameters:
+    ///   - offset: the first byte.
+    ///   - length: the number of bytes.
+    ///   - path: the bytes of the path, names with `/` between them.
     public func read(
         at offset: UInt64, length: Int, ofPath path: some Collection<UInt8>
     ) async throws(UserActivityError) -> Data {
@@ -45,7 +48,7 @@ extension Document {
         }
         if let fileURL {
             let file = path.map { URL(filePathBytes: fileURL.filePathBytes + [separator] + $0) } ?? fileURL
-            return try await LocalReading.read(file, at: offset, length: length)
+            return try await LocalReaders.shared.read(file, at: offset, length: length)
         }
         guard let handoff = activity.handoff, !activity.isInvalidated else {
             throw UserActivityError(.notContinued, "the activity was let go before its document had arrived")
@@ -77,24 +80,62 @@ extension Document {
     }
 }
 
-/// Reads files on a thread of its own, because disks block.
-private actor LocalReading {
-    private nonisolated let executor: BlockingExecutor
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+/// The threads that read files of this device, because disks block: ``limit`` for all documents of the process.
+///
+/// A thread is started when all others are busy, and stays.
+private final class LocalReaders: Sendable {
+    static let shared = LocalReaders()
+    /// Threads, and so reads at once: 4. The others wait.
+    private static let limit = 4
 
-    private init() throws(Errno) {
-        executor = try BlockingExecutor(name: "baton-reading")
+    private struct Slot {
+        let reader: LocalReader
+        var readCount = 0
     }
 
-    static func read(_ url: URL, at offset: UInt64, length: Int) async throws(UserActivityError) -> Data {
+    private let slots = Lock<[Slot]>([])
+
+    func read(_ url: URL, at offset: UInt64, length: Int) async throws(UserActivityError) -> Data {
         do {
-            return try await LocalReading().read(url, at: offset, length: length)
+            let (number, reader) = try acquire()
+            defer { slots.withLock { $0[number].readCount -= 1 } }
+            return try await reader.read(url, at: offset, length: length)
         } catch {
             throw UserActivityError(.handoffFailed, "\(url.fileName) cannot be read: \(error)")
         }
     }
 
-    private func read(_ url: URL, at offset: UInt64, length: Int) throws(Errno) -> Data {
+    /// The reader with the fewest reads, which has one more from now on.
+    ///
+    /// - Throws: `resourceTemporarilyUnavailable` if the machine has no thread to give.
+    private func acquire() throws(Errno) -> (number: Int, reader: LocalReader) {
+        try slots.withLock { (slots) throws(Errno) in
+            var idlest = slots.indices.min { slots[$0].readCount < slots[$1].readCount }
+            if idlest.map({ slots[$0].readCount > 0 }) ?? true, slots.count < Self.limit {
+                do throws(Errno) {
+                    slots.append(Slot(reader: try LocalReader()))
+                    idlest = slots.count - 1
+                } catch {
+                    guard idlest != nil else { throw error }
+                }
+            }
+            let number = idlest ?? 0
+            slots[number].readCount += 1
+            return (number, slots[number].reader)
+        }
+    }
+}
+
+/// Reads files on one thread.
+private actor LocalReader {
+    private nonisolated let executor: BlockingExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    init() throws(Errno) {
+        executor = try BlockingExecutor(name: "baton-reading")
+    }
+
+    func read(_ url: URL, at offset: UInt64, length: Int) throws(Errno) -> Data {
         guard let start = Int(exactly: offset) else { return Data() }
         let path = url.filePathBytes.map { CChar(bitPattern: $0) } + [0]
         let number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

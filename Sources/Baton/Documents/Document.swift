@@ -43,8 +43,9 @@ public final class Document: Sendable {
     /// - Parameters:
     ///   - fileURL: the file.
     ///   - activityType: as ``UserActivity/init(activityType:application:)`` takes it.
+    ///   - application: the application that offers it.
     ///   - title: the title that users see; `nil`, the default: the file's name.
-    ///   - state: provides further state, such as the cursor, after ``needsSave`` was set. It does not retain the
+    ///   - provider: provides further state, such as the cursor, after ``needsSave`` was set. It does not retain the
     ///     document.
     /// - Throws: ``UserActivityError/Code/invalid`` for a URL of another kind, or an invalid type.
     public init(
@@ -70,7 +71,9 @@ public final class Document: Sendable {
 
     /// The document of an activity that this application continues.
     ///
-    /// - Parameter state: as for a file of this device, since the user goes on here.
+    /// - Parameters:
+    ///   - activity: the activity that came.
+    ///   - provider: as for a file of this device, since the user goes on here.
     /// - Throws: ``UserActivityError/Code/invalid`` for an activity that was not continued here, or has no document.
     public init(
         continuing activity: UserActivity, state provider: (@Sendable () async -> UserInfo)? = nil

@@ -4,9 +4,8 @@ import BatonEventLoop
 
 /// The events of a document, for all its watchers.
 final class DocumentChanges: Sendable {
-    /// Watchers at a time; the stream of one more ends at once.
-    static let bound = 64
-    /// The most events that wait for a slow watcher; a further one drops the oldest.
+    /// The most events that wait for a slow watcher; a further one drops the oldest. The application bounds the number
+    /// of watchers: each is a stream that it asked for.
     static let waitingBound = 32
 
     private struct State {
@@ -42,7 +41,7 @@ final class DocumentChanges: Sendable {
         let (changes, watcher) = AsyncStream<Document.Change>.makeStream(
             bufferingPolicy: .bufferingNewest(Self.waitingBound))
         let number = state.withLock { state -> UInt64? in
-            guard !state.hasEnded, state.watchers.count < Self.bound else { return nil }
+            guard !state.hasEnded else { return nil }
             state.count += 1
             state.watchers[state.count] = watcher
             return state.count

@@ -43,6 +43,16 @@ package struct NodeClient: Sendable {
         return status
     }
 
+    /// The node's status, and the status again whenever the responder becomes unavailable or is back. The changes end
+    /// with the node.
+    package func watchStatus() async throws(HandoffError) -> (
+        status: WireStatusResponse, changes: RecordSequence<WireStatusResponse>
+    ) {
+        let (response, stream) = try await connection.request(.status(.with { $0.watch = true }))
+        guard case .status(let status) = response else { throw .unexpectedAnswer }
+        return (status, stream.records(of: WireStatusResponse.self))
+    }
+
     /// The devices of the account that this node knows, and whether revocation lists were signed apart.
     package func devices() async throws(HandoffError) -> (devices: [WireDevice], listsApart: Bool) {
         let (response, stream) = try await connection.request(.devices(WireDevicesRequest()))
@@ -98,6 +108,39 @@ package struct NodeClient: Sendable {
             throw .unexpectedAnswer
         }
         return withdrawn
+    }
+
+    /// What this device offers, sends, receives and keeps, in this order.
+    package func transfers() async throws(HandoffError) -> [WireTransferListing.OneOf_Kind] {
+        let (response, stream) = try await connection.request(.transfers(WireTransfersRequest()))
+        await stream.finish()
+        guard case .transfers = response else { throw .unexpectedAnswer }
+        var listings: [WireTransferListing.OneOf_Kind] = []
+        for try await listing in stream.records(of: WireTransferListing.self) {
+            // A later version of the node may list something else as well.
+            if let kind = listing.kind { listings.append(kind) }
+        }
+        return listings
+    }
+
+    /// Cancels a transfer, in either direction.
+    ///
+    /// - Returns: the transfer as it was left.
+    package func cancelTransfer(idPrefix: String) async throws(HandoffError) -> WireTransfer {
+        let request = WireCancelTransferRequest.with { $0.idPrefix = idPrefix }
+        guard case .cancelTransfer(let answer) = try await connection.answer(to: .cancelTransfer(request)) else {
+            throw .unexpectedAnswer
+        }
+        return answer.transfer
+    }
+
+    /// Deletes what is kept of a document.
+    package func discardPart(idPrefix: String) async throws(HandoffError) -> WireKeptPart {
+        let request = WireDiscardPartRequest.with { $0.idPrefix = idPrefix }
+        guard case .discardPart(let answer) = try await connection.answer(to: .discardPart(request)) else {
+            throw .unexpectedAnswer
+        }
+        return answer.part
     }
 
     /// Accepts an activity.

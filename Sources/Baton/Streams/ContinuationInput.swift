@@ -17,10 +17,11 @@ public struct ContinuationInput: AsyncSequence, Sendable {
 
     let end: StreamEnd
 
-    /// The next bytes, at least one; `nil` after the other application has finished. Waits for bytes.
+    /// Waits for the next bytes and returns them, at least one; `nil` if the other application has finished.
     ///
-    /// - Throws: ``UserActivityError``: `userCancelled` if either side or the task was cancelled;
-    ///   `connectionUnavailable` if the connection broke; `streamInUse` if another task is reading.
+    /// - Throws: ``UserActivityError``: `streamFailed` if the program on the other side failed after it had sent what
+    ///   was read; `userCancelled` if either side cancelled, or the task is cancelled; `connectionUnavailable` if the
+    ///   connection broke; `streamInUse` if another task is reading.
     public func read() async throws(UserActivityError) -> Data? {
         guard let buffer = try await end.read() else { return nil }
         return buffer.withBytes { Data($0) }

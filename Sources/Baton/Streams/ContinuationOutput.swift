@@ -29,6 +29,17 @@ public struct ContinuationOutput: Sendable {
         await end.finish()
     }
 
+    /// Ends the stream because this application failed, so that the other one does not take a part for the whole.
+    ///
+    /// The other application reads what was written, and then gets ``UserActivityError/Code/streamFailed``. This method
+    /// waits until what was written has left this application.
+    ///
+    /// - Parameter status: what the other application's user is told: 1 to 255, as the exit status of a program.
+    public func fail(status: UInt8 = 1) async {
+        precondition(status > 0, "a status of 0 means success: call finish()")
+        await end.fail(status: status)
+    }
+
     /// Resets the stream in both directions. Queued bytes are dropped, and the other application learns of it.
     public func cancel() async {
         await end.cancel()

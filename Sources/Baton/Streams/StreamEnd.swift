@@ -32,7 +32,7 @@ final class StreamEnd: Sendable {
         do {
             return try await stream.read()
         } catch {
-            throw UserActivityError(HandoffError(error))
+            throw UserActivityError(stream: error)
         }
     }
 
@@ -44,15 +44,19 @@ final class StreamEnd: Sendable {
         }
         guard isFree else { throw .inUse("written") }
         defer { use.withLock { $0.isWriting = false } }
-        do {
+        do throws(TransportError) {
             for buffer in buffers { try await stream.write(buffer, queueBound: queueBound) }
         } catch {
-            throw UserActivityError(HandoffError(wrapping: error))
+            throw UserActivityError(stream: error)
         }
     }
 
     func finish() async {
         await stream.finish()
+    }
+
+    func fail(status: UInt8) async {
+        await stream.fail(status: status)
     }
 
     func cancel() async {
@@ -61,6 +65,15 @@ final class StreamEnd: Sendable {
 }
 
 extension UserActivityError {
+    /// Why a continuation stream broke.
+    fileprivate init(stream error: TransportError) {
+        if case .reset(let code) = error.code, code.programStatus != nil {
+            self.init(.streamFailed, error.message)
+        } else {
+            self.init(HandoffError(error))
+        }
+    }
+
     fileprivate static func inUse(_ what: String) -> UserActivityError {
         UserActivityError(.streamInUse, "the stream is being \(what) by another task: one at a time may")
     }

@@ -12,7 +12,7 @@ extension UserInfo {
     /// Bytes of encoded user info at the most: with the rest of the activity it has to fit one message of 64 KiB.
     public static let maximumSize = 48 << 10
     /// How deep arrays, sets and dictionaries may nest, the user info itself counted. A dictionary costs three levels
-    /// of a message, and a message nests at most ``BatonMessages/MessageLimits/depth`` deep.
+    /// of a message, and a message nests at most `MessageLimits.depth` deep.
     public static let maximumDepth = (MessageLimits.depth - 5) / 3
 
     /// Bytes of the encoded user info.
