@@ -4,37 +4,167 @@ import BatonEventLoop
 import BatonMessages
 import BatonTransport
 
-/// Runs an operation that has to end in time; when it does not, it is cancelled and the error is `timedOut`.
+/// Runs an operation that has to end in time. If it does not, it is cancelled, and the error is `timedOut`.
 ///
-/// It returns when the operation has: one that ignores its cancellation is waited for.
+/// An operation that obeys its cancellation has ended when this returns. One that does not, such as a call to a disk
+/// that hangs, is abandoned after ``AbandonedOperations/grace``: it goes on without its caller.
 ///
 /// - Parameters:
 ///   - duration: how long it may take.
 ///   - what: completes the sentence "… did not … in N s", such as "the application did not answer".
 ///   - device: the name of the device that did not answer; empty where it is an application of this device.
-///   - late: what is done before the operation is cancelled, such as to tell the other side why; what the operation
-///     throws because of that counts as late.
+///   - late: called before the operation is cancelled, such as to tell the other side why. Whatever the operation
+///     returns or throws counts as late from then on.
+///   - file: with `line`, the call. While ``AbandonedOperations/bound`` operations of it are abandoned, it fails at
+///     once.
 func withDeadline<Value: Sendable>(
     _ duration: Duration, _ what: String, device: String = "", late: @escaping @Sendable () async -> Void = {},
-    _ operation: @escaping @Sendable () async throws -> Value
+    file: String = #fileID, line: UInt = #line, _ operation: @escaping @Sendable () async throws -> Value
 ) async throws(HandoffError) -> Value {
     let failure = HandoffError(.timedOut, "\(what) within \(duration.components.seconds) s", device: device)
-    let isLate = Lock(false)
-    do {
-        return try await withThrowingTaskGroup(of: Value.self) { group in
-            group.addTask(operation: operation)
-            group.addTask { @Sendable in
-                try await Task.sleep(for: duration)
-                isLate.withLock { $0 = true }
-                await late()
-                throw failure
-            }
-            defer { group.cancelAll() }
-            guard let value = try await group.next() else { throw CancellationError() }
-            return value
+    let race = DeadlineRace<Value>(call: AbandonedOperations.Call(file: file, line: line))
+    guard AbandonedOperations.shared.hasRoom(for: race.call) else { throw failure }
+    // A task of its own inherits no executor.
+    let executor = currentTaskExecutor()
+    let running = Task(executorPreference: executor) {
+        do {
+            race.end(with: .success(try await operation()))
+        } catch {
+            race.end(with: .failure(error))
         }
+    }
+    let clock = Task(executorPreference: executor) {
+        guard (try? await Task.sleep(for: duration)) != nil else { return }
+        race.setLate()
+        await late()
+        running.cancel()
+        guard (try? await Task.sleep(for: AbandonedOperations.grace)) != nil else { return }
+        race.abandon(because: failure)
+    }
+    defer { clock.cancel() }
+    let outcome = await withTaskCancellationHandler {
+        await race.outcome()
+    } onCancel: {
+        running.cancel()
+    }
+    // An operation that obeys its cancellation may return a value all the same.
+    guard !outcome.isLate else { throw failure }
+    do {
+        return try outcome.result.get()
     } catch {
-        throw isLate.withLock { $0 } ? failure : HandoffError(wrapping: error)
+        throw HandoffError(wrapping: error)
+    }
+}
+
+private func currentTaskExecutor() -> (any TaskExecutor)? {
+    withUnsafeCurrentTask { $0?.unownedTaskExecutor?.asTaskExecutor() }
+}
+
+/// Counts the operations that go on after their deadline.
+///
+/// There is a count for each call of ``withDeadline(_:_:device:late:file:line:_:)`` in the source, so that a shared
+/// folder that hangs stops only what needs that folder.
+final class AbandonedOperations: Sendable {
+    /// A call of ``withDeadline(_:_:device:late:file:line:_:)``.
+    struct Call: Hashable, Sendable {
+        let file: String
+        let line: UInt
+    }
+
+    /// Abandoned operations of one call from which on no further one is begun. Each keeps what it has captured until it
+    /// ends. Default 32.
+    static let bound = 32
+    /// How long an operation has to obey its cancellation. Default 100 ms.
+    static let grace = Duration.milliseconds(100)
+
+    static let shared = AbandonedOperations()
+
+    private let counts = Lock<[Call: Int]>([:])
+
+    /// The number of operations of all calls that go on now.
+    var count: Int { counts.withLock { $0.values.reduce(0, +) } }
+
+    fileprivate func hasRoom(for call: Call) -> Bool { counts.withLock { $0[call, default: 0] < Self.bound } }
+
+    fileprivate func add(_ call: Call) { counts.withLock { $0[call, default: 0] += 1 } }
+
+    fileprivate func remove(_ call: Call) {
+        counts.withLock { counts in
+            guard let count = counts[call] else { return }
+            counts[call] = count > 1 ? count - 1 : nil
+        }
+    }
+}
+
+/// An operation and its deadline: the first of the two to end decides.
+private final class DeadlineRace<Value: Sendable>: Sendable {
+    struct Outcome: Sendable {
+        let result: Result<Value, any Error>
+        let isLate: Bool
+    }
+
+    private typealias Waiter = CheckedContinuation<Outcome, Never>
+
+    private enum State {
+        case running(isLate: Bool, waiter: Waiter?)
+        case over(Outcome)
+        case abandoned(Outcome)
+    }
+
+    let call: AbandonedOperations.Call
+    private let state = Lock(State.running(isLate: false, waiter: nil))
+
+    init(call: AbandonedOperations.Call) {
+        self.call = call
+    }
+
+    /// Waits for the outcome. Called once; no cancellation ends the wait.
+    func outcome() async -> Outcome {
+        await withCheckedContinuation { continuation in
+            let outcome: Outcome? = state.withLock { state in
+                switch state {
+                case .running(let isLate, _):
+                    state = .running(isLate: isLate, waiter: continuation)
+                    return nil
+                case .over(let outcome), .abandoned(let outcome): return outcome
+                }
+            }
+            if let outcome { continuation.resume(returning: outcome) }
+        }
+    }
+
+    func setLate() {
+        state.withLock { state in
+            guard case .running(_, let waiter) = state else { return }
+            state = .running(isLate: true, waiter: waiter)
+        }
+    }
+
+    /// The operation has ended, perhaps after it was abandoned.
+    func end(with result: Result<Value, any Error>) {
+        let (waiter, isLate, wasAbandoned): (Waiter?, Bool, Bool) = state.withLock { state in
+            switch state {
+            case .running(let isLate, let waiter):
+                state = .over(Outcome(result: result, isLate: isLate))
+                return (waiter, isLate, false)
+            case .over: return (nil, false, false)
+            case .abandoned: return (nil, false, true)
+            }
+        }
+        if wasAbandoned { AbandonedOperations.shared.remove(call) }
+        waiter?.resume(returning: Outcome(result: result, isLate: isLate))
+    }
+
+    func abandon(because failure: HandoffError) {
+        let outcome = Outcome(result: .failure(failure), isLate: true)
+        let waiter: Waiter? = state.withLock { state in
+            guard case .running(_, let waiter) = state else { return nil }
+            // Counted before the operation can end.
+            AbandonedOperations.shared.add(call)
+            state = .abandoned(outcome)
+            return waiter
+        }
+        waiter?.resume(returning: outcome)
     }
 }
 

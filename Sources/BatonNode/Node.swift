@@ -141,15 +141,20 @@ package actor Node {
         await parts.connections.stop()
         await unannounced
         parts.discovering.cancel()
-        await parts.directory.stop()
+        _ = try? await withDeadline(Self.stopGrace, "what was seen of other devices was not saved") {
+            await parts.directory.stop()
+        }
+        let abandoned = AbandonedOperations.shared.count
+        if abandoned > 0 {
+            logger.warning("the node stops without waiting for \(abandoned) calls that hang: look at the disks")
+        }
         hold = nil
     }
 
     /// Unregisters this device, and waits at most ``discoveryStopDeadline``.
     private static func stop(_ discovery: ServiceDiscovery) async {
-        let stopping = Task<Void, any Error> { await discovery.stop() }
         _ = try? await withDeadline(discoveryStopDeadline, "the DNS-SD responder did not let go") {
-            try await stopping.valueUnlessCancelled
+            await discovery.stop()
         }
     }
 
@@ -206,7 +211,8 @@ package actor Node {
         let policy = PolicyKeeper(
             path: AcceptPolicyFile.path(in: home), userHome: ConfigurationFile.userHome, on: storage, logger: logger)
         let handoffSwitch = HandoffSwitchKeeper(
-            path: home.configurationFolder + "/handoff", on: storage, logger: logger)
+            path: FilePath(home.configurationFolder).appending("handoff"),
+            marker: FilePath(home.stateFolder).appending("handoff-switched"), on: storage, logger: logger)
         await offers.setSwitch(handoffSwitch.current)
         let applications = Applications(
             keeper: ApplicationKeeper(
@@ -235,7 +241,8 @@ package actor Node {
             from: listeners, by: context, seams.hasGate ? gate : nil, for: account, into: connections)
         let discovering = Task { [logger] in
             await withDiscardingTaskGroup { group in
-                group.addTask {
+                // On the loop of what it calls: a renewal of another device wakes no thread of the pool.
+                group.addTask(executorPreference: loop.taskExecutor) {
                     for await event in discovery.events {
                         await directory.handle(event)
                         switch event {
@@ -257,7 +264,7 @@ package actor Node {
                     }
                 }
                 group.addTask {
-                    await Self.announce(changes, of: offers, by: announcer)
+                    await Self.announce(changes, of: offers, by: announcer, logger)
                 }
                 group.addTask {
                     await announcer.publish()
@@ -278,13 +285,14 @@ package actor Node {
     /// Tells other devices what changes of what is offered: of something withdrawn and of what takes its place at once,
     /// so that nothing of the ration of announcements is spent on a moment in which nothing was offered.
     private static func announce(
-        _ changes: AsyncStream<Offers.Change>, of offers: Offers, by announcer: Announcer
+        _ changes: AsyncStream<Offers.Change>, of offers: Offers, by announcer: Announcer, _ logger: Logger
     ) async {
         var announced: UInt64 = 0
         for await change in changes {
             switch change {
             case .offered: break
             case .withdrawn: await offers.replaced()
+            case .continued(let title, let device): logger.notice("“\(title)” was taken over by \(device)")
             }
             let count = await offers.changeCount
             guard count != announced else { continue }

@@ -128,6 +128,22 @@ struct AdmissionControlTests {
         }
     }
 
+    @Test("A device of the account that speaks another protocol learns so by an alert")
+    func alerted() async throws {
+        for door in [door, watchful] {
+            // The last byte of `baton/1`, which stands in the clear.
+            var hello = try hello(token)
+            let name = Array("baton/1".utf8)
+            let start = try #require(hello.indices.first { hello[$0...].starts(with: name) })
+            hello[start + name.count - 1] = UInt8(ascii: "2")
+            let socket = try await door.connect()
+            try send(hello, on: socket)
+            // A record of two bytes: `no_application_protocol`.
+            #expect(try await Self.answer(on: socket) == 7)
+            socket.close()
+        }
+    }
+
     @Test("A stranger is closed without a byte, and so is a token that was used")
     func refused() async throws {
         for door in [door, watchful] { try await refused(at: door) }

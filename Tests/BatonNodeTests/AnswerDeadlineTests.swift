@@ -40,7 +40,9 @@ struct AnswerDeadlineTests {
         let files = parts.account.root.appending("configuration").string
         func activities(_ deadline: Duration?) -> PeerActivities {
             let policy = PolicyKeeper(path: FilePath(files + "/policy"), userHome: nil, on: storage, logger: logger)
-            let handoffSwitch = HandoffSwitchKeeper(path: files + "/handoff", on: storage, logger: logger)
+            let handoffSwitch = HandoffSwitchKeeper(
+                path: FilePath(files).appending("handoff"), marker: FilePath(files).appending("handoff-switched"),
+                on: storage, logger: logger)
             guard let deadline else {
                 return PeerActivities(
                     directory: parts.directory, connections: parts.connections, policy: policy,
@@ -65,7 +67,7 @@ struct AnswerDeadlineTests {
         #expect(silent.map(\.activity.title) == ["Announced"] && silent.map(\.incomplete) == [true])
         // Nobody waits for its answer any more.
         let given = try #require(await streams.next())
-        await given.gone()
+        await given.untilClosedOrCancelled()
 
         // One that answers in time, however late that is, is listed as it says.
         let patient = activities(.seconds(120))
@@ -120,7 +122,7 @@ struct AnswerDeadlineTests {
                             case .answeredOddly:
                                 try await incoming.stream.answer(.accountState(.init()), following: [WireSignedList()])
                             case .unreachable, .unanswered:
-                                await incoming.stream.gone()
+                                await incoming.stream.untilClosedOrCancelled()
                             }
                         }
                     }
@@ -202,7 +204,7 @@ struct AnswerDeadlineTests {
         else { throw HandoffError(.internal, "no error") }
         #expect(HandoffError(late).code == .timedOut)
         let given = try #require(await questions.next())
-        await given.stream.gone()
+        await given.stream.untilClosedOrCancelled()
 
         // One that does in time, however late that is.
         let again = try await far.open(request)

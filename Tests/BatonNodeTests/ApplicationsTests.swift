@@ -40,11 +40,13 @@ struct ApplicationsTests {
             let loop = EventLoop(name: "applications")
             let storage = try BlockingExecutor(name: "storage")
             let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            handoffSwitch = HandoffSwitchKeeper(
-                path: home.configurationFolder + "/handoff", on: storage, logger: logger)
+            handoffSwitch = try Self.handoffSwitch(of: home, on: storage)
             applications = Applications(
                 keeper: ApplicationKeeper(
-                    home: home, environment: ["PATH": "/usr/bin:/bin", "HOME": folder.path, "XDG_DATA_DIRS": "/none"],
+                    home: home,
+                    environment: [
+                        "PATH": folder.path + "/bin:/usr/bin:/bin", "HOME": folder.path, "XDG_DATA_DIRS": "/none",
+                    ],
                     on: storage, logger: logger),
                 handoffSwitch: handoffSwitch,
                 associations: SiteAssociations(logger: logger) { host throws(SiteAssociationError) in
@@ -54,6 +56,17 @@ struct ApplicationsTests {
         }
 
         deinit { try? FileManager.default.removeItem(at: folder) }
+
+        /// The switch as a node of this home finds it.
+        static func handoffSwitch(
+            of home: Home, on storage: BlockingExecutor? = nil
+        ) throws -> HandoffSwitchKeeper {
+            HandoffSwitchKeeper(
+                path: FilePath(home.configurationFolder).appending("handoff"),
+                marker: FilePath(home.stateFolder).appending("handoff-switched"),
+                on: try storage ?? BlockingExecutor(name: "storage"),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        }
 
         /// What hosts of the web say; the fetching itself is tested with real servers in its own room.
         private static let sites: [String: [UInt8]] = [
@@ -331,6 +344,51 @@ struct ApplicationsTests {
         #expect(ContinuousClock.now - began < .seconds(35))
     }
 
+    @Test("What a program that fails has written to standard error is said, and its next launch is a new one")
+    func errorOutput() async throws {
+        let scene = try await Scene(launchDeadline: .seconds(60))
+        try scene.install(
+            "org.example.short", command: ["sh", "-c", "echo cannot open display >&2; echo no >&2; exit 1"])
+        let short = try #require(await scene.chosen(activity()))
+        for _ in 1...2 {
+            let failure = await error(scene, short)
+            #expect(
+                failure?.message.hasSuffix("its exit status is 1; it wrote “cannot open display”, “no”") == true,
+                "\(failure as Any)")
+        }
+    }
+
+    @Test("All who wait for a launch are told at once that it failed, and the next launch is a new one")
+    func launchFails() async throws {
+        let scene = try await Scene(launchDeadline: .seconds(60))
+        // The service manager says no, as soon as both wait.
+        let programs = scene.folder.appendingPathComponent("bin").path
+        try FileManager.default.createDirectory(atPath: programs, withIntermediateDirectories: true)
+        for (name, script) in [
+            ("systemctl", "echo 255.4-1"),
+            ("systemd-run", "until [ -e \"$HOME/go\" ]; do sleep 0.05; done; echo no >&2; exit 1"),
+        ] {
+            try Data("#!/bin/sh\n\(script)\n".utf8).write(to: URL(fileURLWithPath: programs + "/" + name))
+            #expect(chmod(programs + "/" + name, 0o700) == 0)
+        }
+        try scene.install("org.example.refused", command: ["true"])
+        let refused = try #require(await scene.chosen(activity()))
+        let began = ContinuousClock.now
+        let callers = (1...2).map { _ in Task { await error(scene, refused) } }
+        try await eventually("both wait") {
+            await scene.applications.launches["org.example.refused"]?.waiting.count == 2
+        }
+        try Data().write(to: scene.folder.appendingPathComponent("go"))
+        for caller in callers {
+            let failure = await caller.value
+            #expect(failure?.code == .applicationNotStarted)
+            #expect(failure?.message.contains("cannot be launched") == true, "\(failure as Any)")
+        }
+        #expect(ContinuousClock.now - began < .seconds(55))
+        #expect(await scene.applications.launches.isEmpty)
+        #expect(await error(scene, refused)?.message.contains("cannot be launched") == true)
+    }
+
     @Test("What is switched off is not chosen, and the switch outlives the node")
     func switched() async throws {
         let scene = try await Scene()
@@ -340,17 +398,54 @@ struct ApplicationsTests {
         let off = await #expect(throws: HandoffError.self) { try await scene.choose(activity()) }
         #expect(off?.code == .handoffOff && off?.message.contains("org.example.a") == true)
         state = try await scene.handoffSwitch.set(false, for: "")
-        let path = scene.home.configurationFolder + "/handoff"
-        let again = HandoffSwitchKeeper(
-            path: path, on: try BlockingExecutor(name: "storage"), logger: Logger(label: "test"))
+        let again = try Scene.handoffSwitch(of: scene.home)
         #expect(await again.current == state)
         let error = await #expect(throws: HandoffError.self) { try await scene.choose(activity()) }
         #expect(error?.code == .handoffOff)
         _ = try await again.set(true, for: "")
         #expect(try await again.set(true, for: "org.example.a") == HandoffSwitch())
-        #expect(!FileManager.default.fileExists(atPath: path))
+        #expect(try await Scene.handoffSwitch(of: scene.home).current == HandoffSwitch())
         for number in 0..<HandoffSwitch.bound { _ = try await again.set(false, for: "org.example.n\(number)") }
         await #expect(throws: HandoffError.self) { try await again.set(false, for: "org.example.more") }
+    }
+
+    @Test("Where the switch was never used it is on, and a file of an earlier version is read")
+    func earlierSwitch() async throws {
+        let scene = try await Scene()
+        #expect(try await Scene.handoffSwitch(of: scene.home).current == HandoffSwitch())
+        let path = URL(fileURLWithPath: scene.home.configurationFolder + "/handoff")
+        try Data("off org.example.a\n".utf8).write(to: path)
+        let legacy = try await Scene.handoffSwitch(of: scene.home).current
+        #expect(legacy == HandoffSwitch(offApplications: ["org.example.a"]))
+        try Data("off\n".utf8).write(to: path)
+        #expect(try await !Scene.handoffSwitch(of: scene.home).current.isOn)
+    }
+
+    @Test(
+        "A file of the switch that has vanished or is empty, as after a power cut, means off",
+        arguments: [nil, "", "\n"])
+    func lostSwitch(_ content: String?) async throws {
+        for isOn in [true, false] {
+            let scene = try await Scene()
+            let path = URL(fileURLWithPath: scene.home.configurationFolder + "/handoff")
+            // A file that was there when the node started counts as well.
+            if isOn {
+                _ = try await scene.handoffSwitch.set(true, for: "")
+            } else {
+                try Data("off\n".utf8).write(to: path)
+            }
+            #expect(try await Scene.handoffSwitch(of: scene.home).current.isOn == isOn)
+            if let content {
+                try Data(content.utf8).write(to: path)
+            } else {
+                try FileManager.default.removeItem(at: path)
+            }
+            let found = try Scene.handoffSwitch(of: scene.home)
+            #expect(await !found.current.isOn)
+            #expect(await found.current.problem?.hasPrefix(path.path) == true)
+            #expect(try await found.set(true, for: "") == HandoffSwitch())
+            #expect(try await Scene.handoffSwitch(of: scene.home).current == HandoffSwitch())
+        }
     }
 
     @Test("A damaged file of the switch means off until the user chooses anew", arguments: ["OFF\n", "off a b\n", nil])

@@ -221,7 +221,7 @@ struct ChangingDocumentReadTests {
     func wasAway() async throws {
         let scene = try await Scene([("a", [1]), ("b", [2])])
         let handoff = scene.parts.handoff()
-        await handoff.hold(scene.claim, on: scene.near)
+        try await handoff.hold(scene.claim, on: scene.near)
         let document = HandoffDocument(
             scene.parts.documents, presenting: { () throws(HandoffError) in try await handoff.presentClaim() },
             approving: { (_, _) throws(HandoffError) in })
@@ -259,11 +259,5 @@ struct ChangingDocumentReadTests {
         #expect(try await document.description().tree.size == 1)
         #expect(presented.withLock(\.self) == 2)
         await scene.close()
-    }
-}
-
-extension Handoff {
-    fileprivate func hold(_ claim: ClaimID, on connection: Connection) {
-        held = (connection, claim)
     }
 }

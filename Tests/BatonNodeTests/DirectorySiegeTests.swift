@@ -239,7 +239,7 @@ struct DirectorySiegeTests {
         #expect(after[scene.id(.proved)] == before[scene.id(.proved)])
     }
 
-    /// What the README names under what remains: "of one that was cut off it may seem that it is there".
+    /// Risk R2 of the security model: a device that was cut off may seem present.
     @Test("A device that was cut off comes back as it was, by what it said last, and by nothing older")
     func cutOff() async throws {
         let scene = try await Scene([.announced, .proved])

@@ -271,7 +271,7 @@ struct DocumentLimitsTests {
                 if silence == .inDescription {
                     try? await incoming.stream.respond(.documentManifest(.with { $0.entries = 2 }))
                 }
-                await incoming.stream.gone()
+                await incoming.stream.untilClosedOrCancelled()
             }
         }
         let asking = Task { [service] in
@@ -302,7 +302,7 @@ struct DocumentLimitsTests {
             if hasSignatures {
                 _ = try await upstream.signatures(pieceSize: 16_384)
             } else {
-                _ = try await upstream.report(deadline: short)
+                _ = try await withStallWatch(short) { try await upstream.report(within: $0) }
             }
         }
         #expect(error?.code == .timedOut)

@@ -61,6 +61,19 @@ struct DocumentRequestTests {
         #expect(described.tree.layout.fileCount == 10_000)
     }
 
+    @Test("An entry is told with its permissions; what else a device puts among them does not count")
+    func permissions() throws {
+        let tree = try DocumentTree(
+            file: .init(size: 1), called: try DocumentLabel(Data("key".utf8)), permissions: 0o640)
+        var told = WireDocumentEntry(tree[0], of: tree)
+        #expect(told.mode == 0o640)
+        #expect(try told.entry(at: .root) == tree[0])
+        told.mode = 0o106755
+        #expect(try told.entry(at: .root).permissions == 0o755)
+        told.clearMode()
+        #expect(try told.entry(at: .root).permissions == nil)
+    }
+
     @Test("A description goes in pieces that one record's room is enough for, each entry once and in its order")
     func pieces() throws {
         #expect(DocumentService.entriesAtOnce == 256 && DocumentService.entryBytesAtOnce == 32 << 10)

@@ -41,6 +41,34 @@ struct HandoffTableTests {
         #expect(await table[entered[1].id] === entered[1])
     }
 
+    @Test("One activity is received into one folder once at a time")
+    func sameFolder() async throws {
+        let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
+        func handoff(_ activity: UInt8, into path: FilePath) async throws -> Handoff {
+            let folder = try await DestinationFolder.open(path)
+            let summary = WireActivitySummary.with { $0.id = Data(repeating: activity, count: 16) }
+            return parts.handoff(
+                Handoff.Plan(
+                    activity: summary, origin: PeerName(id: "a", name: "a"), candidates: [], destination: folder))
+        }
+        let (root, other) = (parts.account.root, parts.account.root.appending("other"))
+        try FileManager.default.createDirectory(atPath: other.string, withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(
+            atPath: "\(root)/link", withDestinationPath: root.string)
+        let first = try await handoff(1, into: root)
+        try await table.insert(first)
+        for path in [root, root.appending("link")] {
+            let second = try await handoff(1, into: path)
+            let error = await #expect(throws: HandoffError.self) { try await table.insert(second) }
+            #expect(error?.code == .destinationExists)
+            #expect(await table[second.id] == nil)
+        }
+        try await table.insert(try await handoff(1, into: other))
+        try await table.insert(try await handoff(2, into: root))
+        await table.remove(first)
+        try await table.insert(try await handoff(1, into: root))
+    }
+
     @Test("None begins that comes when the node stops, also where none was under way")
     func stopped() async throws {
         let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
@@ -75,9 +103,7 @@ struct HandoffTableTests {
         try await table.insert(handoff)
         let stopping = Task {
             await table.stop(grace: .seconds(60))
-            // Nobody hears what is said behind the last event.
-            if case .terminated = await handoff.eventContinuation.yield(.init()) { return true }
-            return false
+            return handoff.events.transfer.isOver
         }
         try await eventually("it is being stopped") {
             let late = parts.handoff()
@@ -87,7 +113,7 @@ struct HandoffTableTests {
         }
         await table.setTask(handoff.start(), of: handoff)
         #expect(await stopping.value)
-        let last = await handoff.events.reduce(nil) { $1.kind ?? $0 }
+        let last = await handoff.events.stream.reduce(nil) { $1.kind ?? $0 }
         guard case .failed(let failure) = last else {
             Issue.record("it did not fail: \(String(describing: last))")
             return

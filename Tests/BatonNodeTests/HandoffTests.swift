@@ -60,11 +60,11 @@ struct HandoffTests {
 
     @Test("Of its events so many wait for an application that does not read, and the oldest go first")
     func events() async {
-        for (emitted, first) in [(Handoff.eventBound, 0), (Handoff.eventBound + 1, 1)] {
+        for (emitted, first) in [(HandoffEvents.bound, 0), (HandoffEvents.bound + 1, 1)] {
             let handoff = parts.handoff()
             for number in 0..<emitted { await handoff.emit(.interrupted(.with { $0.keptBytes = UInt64(number) })) }
-            await handoff.eventContinuation.finish()
-            let numbers = await handoff.events.reduce(into: []) { $0.append($1.interrupted.keptBytes) }
+            handoff.events.finish()
+            let numbers = await handoff.events.stream.reduce(into: []) { $0.append($1.interrupted.keptBytes) }
             #expect(numbers == (UInt64(first)..<UInt64(emitted)).map { $0 })
         }
     }
@@ -136,6 +136,45 @@ struct HandoffTests {
         await far.close()
     }
 
+    @Test("A handoff that replaces its claim in two tasks at once holds one connection, and none in the end")
+    func holds() async throws {
+        var limits = NodeLimits()
+        limits.idleLife = .seconds(2)
+        let parts = try NodeParts(TestAccount(devices: 2), limits: limits)
+        let origin = PeerName(id: parts.account.devices[1].id.description, name: "laptop")
+        for round in 0..<5 {
+            let (old, oldFar) = try await connectedPair(on: parts.loop)
+            try await parts.connections.adopt(old, of: origin.id, isDialled: false)
+            let answer: @Sendable (WireRequest.OneOf_Kind, BatonTransport.Stream) async throws -> Void = {
+                request, stream in
+                switch request {
+                case .payload: try await stream.respond(Self.payload(Self.note(0)))
+                case .release: try await stream.respond(.release(.init()))
+                default: Issue.record("it asked for something else: \(request)")
+                }
+                await stream.finish()
+            }
+            serve(oldFar, answer)
+            let handoff = parts.handoff(
+                Handoff.Plan(activity: Self.note(0), origin: origin, candidates: [], destination: nil))
+            _ = try await handoff.fetchAcceptedPayload()
+            await old.abort()
+            let (new, newFar) = try await connectedPair(on: parts.loop)
+            try await parts.connections.adopt(new, of: origin.id, isDialled: false)
+            serve(newFar, answer)
+            // One asks for the activity again, others present the claim: each moves to the new connection.
+            await withTaskGroup { group in
+                group.addTask { _ = try? await handoff.fetchPayload(from: new) }
+                for _ in 0..<8 { group.addTask { _ = try? await handoff.presentClaim() } }
+            }
+            await handoff.finish()
+            // A connection that something holds is never idle.
+            try await eventually("it is closed as idle, in round \(round)", within: .seconds(20)) { !new.isOpen }
+            await newFar.close()
+            await oldFar.close()
+        }
+    }
+
     /// A handoff of an empty document, whose origin says nothing to *continued* for as long as the test wants.
     private final class Silent: Sendable {
         let handoff: Handoff
@@ -197,7 +236,7 @@ struct HandoffTests {
         func start() async throws -> Task<Void, Never> {
             let running = handoff.start()
             Task {
-                for await event in handoff.events {
+                for await event in handoff.events.stream {
                     if case .continued = event.kind { heard.withLock { $0.isTold = true } }
                     if case .failed(let failure) = event.kind { Issue.record("\(failure)") }
                 }

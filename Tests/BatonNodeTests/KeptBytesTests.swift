@@ -87,7 +87,7 @@ struct KeptBytesTests {
             approving: { _, _ in })
         let folder = try await DestinationFolder.open(inbox)
         let fetching = Task { try await handoff.fetch(document, into: folder) }
-        var events = handoff.events.makeAsyncIterator()
+        var events = handoff.events.stream.makeAsyncIterator()
         while let event = await events.next(), event.progress.bytes == 0 {}
         if isLost {
             for name in try FileManager.default.contentsOfDirectory(atPath: inbox.string) {
@@ -105,7 +105,7 @@ struct KeptBytesTests {
         let kept = try #require(interruption?.keptBytes)
         #expect(isLost == (kept == 0) && kept <= 3 << 20)
         #expect(try await fetching.value.size == 8 << 20)
-        await handoff.eventContinuation.finish()
+        handoff.events.finish()
         var last = WireProgressReport()
         while let event = await events.next() { last = event.progress }
         #expect(last.bytes == 8 << 20 && last.keptBytes == 8 << 20 && last.resumedBytes == kept)

@@ -23,7 +23,11 @@ struct LabResponderTests {
         let lab = try await HandoffLab()
         defer { lab.down() }
         let (first, watch) = try await Self.offerFirst(in: lab)
+        let running = try await lab.offer(2, "--url", "https://example.org/running", "--title", "Running").command
+        let accepting = try lab.start(2, "accept", "ffff", "--wait", "600", "--json")
         try lab.lab.command("avahi", "2", "kill")
+        // What runs says so, once.
+        for command in [running, watch, accepting] { try await command.event("unannounced") }
         try await eventually("it is noticed") { try await lab.status(2)?.responder?.hasPrefix("unavailable") == true }
         let unannounced = try await lab.offer(2, "--url", "https://example.org/silent")
         #expect(try await unannounced.command.event("unannounced").responder?.hasPrefix("unavailable") == true)
@@ -32,11 +36,48 @@ struct LabResponderTests {
         try await eventually("it runs again", within: .seconds(60)) {
             try await lab.status(2)?.responder == "running"
         }
+        for command in [running, watch, accepting] {
+            try await command.event("announced")
+            #expect(command.events.filter { $0.event == "unannounced" || $0.event == "announced" }.count == 2)
+        }
+        for command in [running, accepting] { try await command.end(by: SIGTERM) }
         // The record of the other device is heard anew, unchanged; only then does it change.
         try await lab.awaitPeers(1, on: 2)
         let second = try await lab.offer(1, "--url", "https://example.org/second", "--title", "Second")
         try await watch.listed("Second")
         for offer in [first, second] { try await offer.command.end(by: SIGTERM) }
+    }
+
+    @Test("A node says once that it is not announced and why, once that this is over, and which devices come and go")
+    func said() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        try lab.lab.command("avahi", "2", "kill")
+        let node = try await lab.startNode(2).command
+        /// How many lines of the log have a text.
+        func lines(_ text: String) -> Int {
+            node.errors.split(separator: "\n").count { $0.contains(text) }
+        }
+        let unannounced = "warning: this device is not announced and finds no others: The Avahi daemon does not answer"
+        try await eventually("it is said") { lines(unannounced) == 1 }
+        // Some attempts later.
+        try await eventually("it is tried again", within: .seconds(60)) {
+            try await lab.status(2)?.responder?.hasSuffix("trying again in 5 s") == true
+        }
+        #expect(lines(unannounced) == 1, "\(node.errors)")
+        try lab.lab.command("avahi", "2", "start")
+        try await eventually("its end is said", within: .seconds(60)) { lines("this device is announced again") == 1 }
+
+        let other = try await lab.startNode(1).command
+        try await eventually("it has come", within: .seconds(60)) { lines("laptop is on the network") == 1 }
+        let offer = try await lab.offer(1, "--url", "https://example.org/first", "--title", "First")
+        try await lab.watch(2).listed("First")
+        #expect(try await lab.run(2, "accept", "--print", "--json").status == 0)
+        try await eventually("it is said") { lines("“First” of laptop was taken over here") == 1 }
+        try await offer.command.end(by: SIGTERM)
+        try await other.end(by: SIGTERM)
+        try await eventually("it has gone", within: .seconds(60)) { lines("laptop has gone") == 1 }
+        #expect(lines("unavailable(") == 0 && lines("discovery: ") == 0, "\(node.errors)")
     }
 
     /// An attempt each few seconds, however many have failed: with ever longer pauses it would be found half a minute

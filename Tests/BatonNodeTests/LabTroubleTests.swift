@@ -359,7 +359,7 @@ extension LabHandoffTests {
             try await lab.awaitPeers(1, on: 2)
             let part = try await lab.run(2, "activities", "--json")
             #expect(part.events.map(\.title) == ["Second"])
-            #expect(part.errors.contains("laptop may offer more and did not answer in time"), "\(part.errors)")
+            #expect(part.errors.contains("laptop did not answer in time: it may offer more"), "\(part.errors)")
 
             laptop.program.signal(SIGCONT)
             try await eventually("all is listed") {

@@ -66,10 +66,10 @@ struct NodeBudgetTests {
     @Test("A device with the greatest description leaves room for others', and one with many no more")
     func descriptions() {
         let budget = NodeBudget(NodeLimits())
-        let greatest = budget.descriptions.room(of: "a")
-        let others = (0..<4).map { budget.descriptions.room(of: "\($0)") }
+        let greatest = budget.descriptions.reservation(of: "a")
+        let others = (0..<4).map { budget.descriptions.reservation(of: "\($0)") }
         #expect(greatest.grow(by: 28 << 20))
-        #expect(!budget.descriptions.room(of: "a").grow(by: 8 << 20))
+        #expect(!budget.descriptions.reservation(of: "a").grow(by: 8 << 20))
         for (number, other) in others.enumerated() { #expect(other.grow(by: (16 << 20) >> number), "\(number)") }
         #expect(budget.whole.held <= budget.whole.bytes)
     }
@@ -77,8 +77,8 @@ struct NodeBudgetTests {
     @Test("Tables of older copies: three for one device, and others find some too")
     func olderCopies() {
         let budget = NodeBudget(NodeLimits())
-        let own = (0..<4).map { _ in budget.olderCopies.room(of: "a") }
+        let own = (0..<4).map { _ in budget.olderCopies.reservation(of: "a") }
         #expect(own.map { $0.grow(by: SignatureIndex.memoryBound) } == [true, true, true, false])
-        #expect(budget.olderCopies.room(of: "b").grow(by: SignatureIndex.memoryBound))
+        #expect(budget.olderCopies.reservation(of: "b").grow(by: SignatureIndex.memoryBound))
     }
 }

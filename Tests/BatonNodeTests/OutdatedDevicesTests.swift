@@ -65,9 +65,9 @@ struct OutdatedDevicesTests {
         }
 
         /// The network shows an instance.
-        func see(_ instance: String) async { await discovery.see(instance, "local.", isAdded: true) }
+        func see(_ instance: String) async { await discovery.see(instance, "local.", on: 1, isAdded: true) }
 
-        /// Whether what an instance says is heard, now or in its turns.
+        /// Whether every record of an instance is heard.
         func isHeard(_ instance: String) async -> Bool {
             let (done, ends) = AsyncStream<Bool>.makeStream()
             // Behind all verdicts.
@@ -75,11 +75,10 @@ struct OutdatedDevicesTests {
             return await done.first { _ in true } ?? false
         }
 
-        /// The instances that would have a pinned query.
+        /// The number of pinned instances.
         func kept() async -> Int {
             let (done, ends) = AsyncStream<Int>.makeStream()
             discovery.submit { discovery in
-                while discovery.budget.nextAction(now: ServiceDiscovery.now) != nil {}
                 ends.yield(discovery.budget.usage.kept)
             }
             return await done.first { _ in true } ?? 0
@@ -173,7 +172,7 @@ struct OutdatedDevicesTests {
         #expect(await scene.directory.present.count == 1)
     }
 
-    @Test("A device whose record somebody else has taken away has its pinned query again when it says the same again")
+    @Test("A device whose record somebody else has taken away is pinned again when it says the same again")
     func takenAwayAndBack() async throws {
         let scene = try Scene(known: true, isProved: true)
         let text = try scene.text(of: scene.account.devices[1].account.identity)

@@ -33,13 +33,22 @@ struct PayloadAnswerTests {
     @Test("What is done because an operation is late is done before it is cancelled, and its error is the time-out")
     func late() async throws {
         let (waits, wait) = AsyncStream<Never>.makeStream()
+        let isCancelled = Lock(false)
         let wasCancelled = Lock<Bool?>(nil)
         let error = await #expect(throws: HandoffError.self) {
             try await withDeadline(
-                .milliseconds(20), "nobody answered", device: "desktop", late: { wait.finish() },
+                .milliseconds(20), "nobody answered", device: "desktop",
+                late: {
+                    let already = isCancelled.withLock { $0 }
+                    wasCancelled.withLock { $0 = already }
+                    wait.finish()
+                },
                 {
-                    for await _ in waits {}
-                    wasCancelled.withLock { $0 = Task.isCancelled }
+                    await withTaskCancellationHandler {
+                        for await _ in waits {}
+                    } onCancel: {
+                        isCancelled.withLock { $0 = true }
+                    }
                     throw HandoffError(.connectionLost, "it was aborted")
                 })
         }
@@ -54,7 +63,7 @@ struct PayloadAnswerTests {
         let question = try await scene.question()
         // While the application saves, and nobody sees it.
         await scene.go(how)
-        await scene.incoming.stream.gone()
+        await scene.incoming.stream.untilClosedOrCancelled()
         try await question.stream.respond(.willSave(.init()))
         await question.stream.finish()
         let (claim, payload) = try await claiming.value

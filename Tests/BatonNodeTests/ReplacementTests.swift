@@ -133,7 +133,7 @@ struct ReplacementTests {
                 case .withdrawn: told.append("withdrawn")
                 case .continued(let device): told.append("continued \(device.device)")
                 case .failed(let failure): told.append("failed \(failure.device)")
-                case .progress, nil: told.append("other")
+                case .progress, .interrupted, nil: told.append("other")
                 }
             }
             return told

@@ -40,6 +40,25 @@ struct SaveQuestionTests {
         await scene.end()
     }
 
+    @Test("Two offers of one activity that are withdrawn during their saves both end")
+    func withdrawnTwice() async throws {
+        let scene = try await Scene(saveDeadline: .seconds(60))
+        let first = scene.takeOver("first")
+        let question = try await scene.question()
+        await scene.withdraw()
+        let again = try await scene.offers.offer(scene.activity, from: scene.node)
+        let second = scene.takeOver("second")
+        try await eventually("both wait") { await scene.waiting == 2 }
+        await scene.withdraw()
+        try await question.answer("saved")
+        // The next question is for nobody: what it is about is offered no more.
+        #expect(await first.outcome.value == .failed(.noSuchActivity))
+        #expect(await second.outcome.value == .failed(.noSuchActivity))
+        for await _ in again {}
+        await scene.eventsEnded()
+        await scene.end()
+    }
+
     @Test("A question without an answer fails those that it was for: those who wait have the whole time again")
     func hanging() async throws {
         // What the library waits for, and what the code has; two questions, before an asker's 15 s.
@@ -152,12 +171,13 @@ private actor Scene {
     }
 
     let offers: Offers
-    private let activity: OfferedActivity
-    private let node: Connection
+    let activity: OfferedActivity
+    let node: Connection
     private let application: Connection
     private let questions: AsyncStream<IncomingStream>
     /// What the application was told of takeovers that failed.
     private(set) var failures: [HandoffError.Code] = []
+    private var telling: Task<Void, Never>?
 
     init(saveDeadline: Duration) async throws {
         let loop = EventLoop(name: "offers")
@@ -178,12 +198,15 @@ private actor Scene {
             for await incoming in application.incoming { asked.yield(incoming) }
             asked.finish()
         }
-        Task {
+        telling = Task {
             for await event in events {
                 if case .failed(let failure) = event.kind { failures.append(HandoffError(failure).code) }
             }
         }
     }
+
+    /// Waits until the events of the first offer have ended.
+    func eventsEnded() async { await telling?.value }
 
     /// How many takeovers wait for the application.
     var waiting: Int {

@@ -61,4 +61,53 @@ struct SpliceTests {
         await splicing.value
         for connection in [nearWriter, writer, nearReader, reader] { await connection.close() }
     }
+
+    @Test(
+        "A failure, and a reset behind the end, come behind all that was sent, however late it is read",
+        arguments: [ApplicationErrorCode.programFailed(status: 3), .noError])
+    func failure(code: ApplicationErrorCode) async throws {
+        let loop = EventLoop(name: "node")
+        let part = ByteBudget(bytes: 4 << 20).part(reserved: 0, ceiling: 4 << 20)
+        var limits = Limits()
+        limits.initialStreamWindow = 16 << 10
+        limits.maximumStreamWindow = 16 << 10
+        let (nearWriter, writer) = try await connectedPair(on: loop)
+        let (nearReader, reader) = try await connectedPair(on: loop, limits: limits)
+        let source = try await writer.open([])
+        let first = try #require(await nearWriter.incoming.makeAsyncIterator().next()).stream
+        let sink = try await nearReader.open([])
+        let end = try #require(await reader.incoming.makeAsyncIterator().next()).stream
+        try await first.respond([])
+        try await end.respond([])
+        _ = try await sink.response()
+        let splicing = Task { await splice(first, sink, within: part) }
+
+        let content = [UInt8](repeating: 7, count: 300_000)
+        try await source.write(Buffer(copying: content))
+        if code == .noError { await source.finish() }
+        try await source.drained()
+        await source.reset(code)
+        // The other direction finds out while most of it is on its way.
+        try await end.write(Buffer(copying: [1]))
+        var read: [UInt8] = []
+        var failure: TransportError.Code?
+        do throws(TransportError) {
+            while let buffer = try await end.read() { buffer.withBytes { read.append(contentsOf: $0) } }
+        } catch {
+            failure = error.code
+        }
+        #expect(read == content)
+        #expect(failure == (code == .noError ? nil : .reset(code)))
+        // Who goes on writing is told.
+        try await eventually("it is refused") {
+            do throws(TransportError) {
+                try await end.write(Buffer(copying: [1]))
+                return false
+            } catch {
+                return error.code == .reset(code)
+            }
+        }
+        await splicing.value
+        for connection in [nearWriter, writer, nearReader, reader] { await connection.close() }
+    }
 }

@@ -23,6 +23,30 @@ struct TransferReportTests {
         #expect(report.progress(now: start + .seconds(6)).bottleneck == .diskThere)
     }
 
+    @Test("What came over the link in all attempts never becomes less, whenever it is asked for")
+    func received() async {
+        let latest = LatestProgress()
+        let attempts = 20_000
+        let setting = Task.detached {
+            for _ in 0..<attempts {
+                let report = TransferReport(of: 100)
+                report.add(received: 1)
+                latest.set(report)
+            }
+        }
+        let falls = await Task.detached {
+            var (last, falls): (UInt64, Int) = (0, 0)
+            while last < attempts {
+                let now = latest.received
+                if now < last { falls += 1 }
+                last = max(last, now)
+            }
+            return falls
+        }.value
+        await setting.value
+        #expect(falls == 0 && latest.received == UInt64(attempts))
+    }
+
     @Test("What is told again without news says what is waited for by then")
     func toldAgain() async throws {
         let report = TransferReport(of: 100)

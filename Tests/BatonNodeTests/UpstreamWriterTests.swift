@@ -57,7 +57,9 @@ struct UpstreamWriterTests {
         // That just fits, and not a byte more.
         let window = told.withLock { $0 } - BatonTransport.Stream.recordQueueBound
         try #require(window > 0)
-        try await fetch(tree, against: copies, window: window, to: "second") { stream in await stream.gone() }
+        try await fetch(tree, against: copies, window: window, to: "second") { stream in
+            await stream.untilClosedOrCancelled()
+        }
     }
 
     /// Fetches a document, which has to arrive.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -222,9 +223,9 @@ actor StateExchange {
             try await persist()
             return true
         }
-        logger.notice(
-            "revocation list \(changed.state.number) holds from now on; \(changed.state.revoked.count) devices are revoked"
-        )
+        let count = changed.state.revoked.count
+        let devices = "\(HumanUnits.count(count, "device")) \(count == 1 ? "is" : "are") revoked"
+        logger.notice("revocation list \(changed.state.number) holds from now on; \(devices)")
         warnIfApart(changed)
         await connections?.dropRevoked()
         // Who is connected and not announced, as far as this device can read it, is told as well.

@@ -63,8 +63,7 @@ struct ClaimTable {
     /// Whether a device holds a claim on the activity of which it is not known yet what becomes.
     func isUnsettled(_ activityID: ActivityID, now: Instant) -> Bool {
         claims.values.contains { claim in
-            claim.activity.id == activityID && !claim.isContinued && !claim.hasFailed
-                && (claim.lapsesAt.map { $0 > now } ?? true)
+            claim.activity.id == activityID && claim.isUnsettled && (claim.lapsesAt.map { $0 > now } ?? true)
         }
     }
 
@@ -119,16 +118,48 @@ struct ClaimTable {
     /// - Returns: the claim, the first time since it went on; `nil` where that is known already, or the activity was
     ///   taken over before, or the device holds no such claim.
     mutating func setFailed(_ id: ClaimID, by device: PeerName) -> Claim? {
-        guard let claim = claims[id], claim.device.id == device.id, !claim.isContinued, !claim.hasFailed else {
-            return nil
-        }
+        guard let claim = claims[id], claim.device.id == device.id, claim.isUnsettled else { return nil }
         claims[id]?.hasFailed = true
         return claim
     }
 
-    /// Notes that the holder goes on with what has failed: what becomes of it is news again.
+    /// Notes that the transfer to the holder was cut. The holder has ``TransferRetry/patience`` to go on, which is as
+    /// long as it tries to.
+    ///
+    /// - Returns: the claim, the first time since it went on; `nil` where what becomes of it is known.
+    mutating func setInterrupted(_ id: ClaimID, by device: PeerName, now: Instant) -> Claim? {
+        guard let claim = claims[id], claim.device.id == device.id, claim.isUnsettled, !claim.isInterrupted else {
+            return nil
+        }
+        claims[id]?.isInterrupted = true
+        claims[id]?.lapsesAt = min(claim.lapsesAt ?? now + TransferRetry.patience, now + TransferRetry.patience)
+        return claim
+    }
+
+    /// Notes that the holder goes on with what has failed or was cut: what becomes of it is news again.
     mutating func setGoingOn(_ id: ClaimID) {
         claims[id]?.hasFailed = false
+        claims[id]?.isInterrupted = false
+    }
+
+    /// Notes how far the holder is.
+    mutating func note(_ report: WireProgressReport, of number: UInt64, now: Instant) {
+        guard let id = claims.first(where: { $1.number == number })?.key else { return }
+        if claims[id]?.progress?.total == report.total {
+            claims[id]?.progress?.update(bytes: report.bytes, now: now)
+        } else {
+            claims[id]?.progress = TransferProgress(total: report.total, bytes: report.bytes, now: now)
+        }
+    }
+
+    /// Cancels what the holder is sent.
+    ///
+    /// - Returns: the claim; nil where nothing is sent any more.
+    mutating func cancel(_ id: ClaimID) -> Claim? {
+        guard let claim = claims[id], claim.isUnsettled, claim.activity.document != nil else { return nil }
+        claims[id]?.hasFailed = true
+        claims[id]?.isCancelled = true
+        return claim
     }
 
     /// Notes what the holder is given.
@@ -152,8 +183,8 @@ struct ClaimTable {
 
     /// The last connection to a device ended: its claims begin to lapse.
     mutating func connectionsEnded(of device: String, now: Instant) {
-        for (id, claim) in claims where claim.device.id == device && claim.lapsesAt == nil {
-            claims[id]?.lapsesAt = now + lapse
+        for (id, claim) in claims where claim.device.id == device {
+            claims[id]?.lapsesAt = min(claim.lapsesAt ?? now + lapse, now + lapse)
         }
     }
 
@@ -161,14 +192,18 @@ struct ClaimTable {
     mutating func expire(now: Instant) {
         for (id, claim) in claims where claim.lapsesAt.map({ $0 <= now }) ?? false {
             claims[id] = nil
-            noteLoss(id, claim, .connectionLost, "the device was lost before it said that it continues the activity")
+            noteLoss(
+                id, claim, .connectionLost,
+                claim.isInterrupted
+                    ? "the device did not come back in time; it still goes on by itself if it comes back soon"
+                    : "the device was lost before it said that it continues the activity")
         }
     }
 
     private mutating func noteLoss(
         _ id: ClaimID, _ claim: Claim, _ code: HandoffError.Code, _ message: String
     ) {
-        guard !claim.isContinued, !claim.hasFailed else { return }
+        guard claim.isUnsettled else { return }
         losses.append(
             Loss(
                 claim: id, number: claim.number, activity: claim.activity.id,
@@ -194,6 +229,16 @@ struct Claim: Sendable {
     var isContinued = false
     /// Its application was told of a failure, and its holder has not gone on since.
     var hasFailed = false
+    /// The transfer to the holder was cut, and the holder has not gone on since.
+    var isInterrupted = false
+    /// The user of this device has cancelled what the holder is sent.
+    fileprivate(set) var isCancelled = false
+    /// How far the holder is with the document; nil before it has said so.
+    fileprivate(set) var progress: TransferProgress?
+    /// Whether it is not known yet what becomes of it.
+    var isUnsettled: Bool { !isContinued && !hasFailed }
+    /// Whether the holder is not there at the moment.
+    var isAway: Bool { lapsesAt != nil }
     /// Its application's number for what it saved for the holder; 0: none.
     fileprivate(set) var state: UInt64 = 0
     /// The document as its holder was told of it, once it asked for the manifest.

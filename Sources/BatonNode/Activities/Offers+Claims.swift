@@ -30,8 +30,8 @@ extension Offers {
         }
         // The device's oldest may have made room.
         settle()
-        saveBegins(id)
-        defer { saveEnded(id) }
+        saveBegins(offer.id)
+        defer { saveEnded(offer.id) }
         let watching = gone.map { gone in
             Task {
                 let reason = await withTaskExecutorPreference(loop.taskExecutor) { await gone() }
@@ -70,7 +70,10 @@ extension Offers {
     /// The claim that a device presents.
     func claim(_ id: ClaimID, of device: PeerName) throws(HandoffError) -> Claim {
         defer { settle() }
-        if let claim = claims.present(id, by: device, now: .now) { return claim }
+        if let claim = claims.present(id, by: device, now: .now) {
+            guard !claim.isCancelled else { throw Self.cancelled }
+            return claim
+        }
         guard !checks.contains(.given), let activity = offers.last?.activity else {
             throw HandoffError(.noSuchClaim, "the activity is not claimed by this device, or the claim has lapsed")
         }
@@ -89,8 +92,26 @@ extension Offers {
         let claim = try claim(id, of: device)
         // It may be said again, such as on another connection; the application is told once.
         guard claims.setContinued(id) else { return }
+        changed(.continued(title: claim.activity.title, device: device.name))
         report(.continued(device.taken(bytes: claim.document?.tree.size ?? 0, state: claim.state)), of: claim)
         settle()
+    }
+
+    /// Tells the application of a claimed activity how far its document is.
+    ///
+    /// Nothing is told once the claim's end is known: the device says on one stream how far it is, on another that it
+    /// has all of it, and the second may come first.
+    func report(_ progress: WireProgressReport, of id: ClaimID) {
+        guard let claim = claims.claims[id], claim.isUnsettled else { return }
+        report(.progress(progress), of: claim)
+    }
+
+    /// A transfer to the holder was cut, and the holder goes on as soon as it can. Its application is told once, until
+    /// the holder has gone on.
+    func interrupt(_ id: ClaimID, by device: PeerName, because error: HandoffError) {
+        guard let claim = claims.setInterrupted(id, by: device, now: .now) else { return }
+        report(.interrupted(error.concerning(device).failure), of: claim)
+        awaitLapse()
     }
 
     /// The holder asks for the document once more: that its application was told of a failure is over.
@@ -173,7 +194,7 @@ extension Offers {
 
 extension HandoffError {
     /// The same, told of a device.
-    fileprivate func concerning(_ device: PeerName) -> HandoffError {
+    func concerning(_ device: PeerName) -> HandoffError {
         // Which switch it was, and how to turn it, concerns that device's user alone.
         HandoffError(
             code, code == .handoffOff ? "Handoff is switched off on \(device.name)" : message, device: device.name)

@@ -22,10 +22,18 @@ actor Offers {
     enum Change: Sendable {
         case offered
         case withdrawn
+        /// A device has taken an activity over; what is advertised stays.
+        case continued(title: String, device: String)
+    }
+
+    /// One offer of an activity. An application may offer the same activity again after the first offer ended.
+    struct OfferID: Hashable, Sendable {
+        private let value = UUID()
     }
 
     /// An activity and the application that stands behind it.
     struct Offer {
+        let id: OfferID
         var activity: OfferedActivity
         let application: Connection
         let events: AsyncStream<WireOfferEvent>.Continuation
@@ -43,16 +51,16 @@ actor Offers {
     /// The applications behind activities that were withdrawn while devices hold claims on them: these may still open
     /// streams. As many as there are claims at the most.
     var applicationsOfClaimed: [ActivityID: Connection] = [:]
-    /// Activities whose applications are saving for a device, and how many devices that is.
-    private var savesUnderWay: [ActivityID: Int] = [:]
+    /// Offers whose applications are saving for devices, and the number of those devices.
+    private var savesUnderWay: [OfferID: Int] = [:]
     /// Activities whose applications are being asked for the state, and the claims that wait for it.
     var saves: [ActivityID: AwaitedSaves] = [:]
     /// How long an application may take to save.
     let saveDeadline: Duration
     /// The 5 s of the application's code, and half a second for its library.
     static let saveDeadline = Duration.milliseconds(5500)
-    /// What was withdrawn meanwhile: its events end when the application has heard what became of the save.
-    private var endings: [ActivityID: Offer] = [:]
+    /// Offers that were withdrawn during a save. Their events end when the application knows the outcome of the save.
+    private var endings: [OfferID: Offer] = [:]
     /// What was withdrawn while devices were taking it over: its events go on until that is settled. As many as there
     /// are claims at the most.
     var departed: [ActivityID: Offer] = [:]
@@ -61,9 +69,9 @@ actor Offers {
     /// Armed for the next claim that lapses.
     var lapse: BatonEventLoop.Timer?
     /// What the user has switched off is kept, and neither told nor given to anybody.
-    private var handoffSwitch = HandoffSwitch()
+    private(set) var handoffSwitch = HandoffSwitch()
     let files: SharedFiles
-    private let changed: @Sendable (Change) -> Void
+    let changed: @Sendable (Change) -> Void
     /// How often something has changed.
     private(set) var changeCount: UInt64 = 0
     /// Armed while what was withdrawn may be replaced.
@@ -72,8 +80,8 @@ actor Offers {
     private var expiry: BatonEventLoop.Timer?
     /// Nothing is offered from now on.
     private var isStopping = false
-    /// The clock that ``OfferedActivity/expires`` is read by can be set, so that it is looked at again after so long.
-    private static let expiryCheck = Duration.seconds(30)
+    /// How often expiries are checked at least, in seconds: the clock that they are read by can be set.
+    private static let expiryCheck = 30.0
 
     /// - Parameters:
     ///   - files: what the files of this device are for others.
@@ -129,10 +137,12 @@ actor Offers {
 
     /// Takes an activity on and makes it current.
     ///
+    /// - Parameter id: names this offer in ``update(_:to:becomesCurrent:)``, ``fail(_:because:)`` and
+    ///   ``withdraw(offer:)``.
     /// - Returns: its events. They end when it is withdrawn, or, where devices are taking it over then, when it is
     ///   known of each what becomes of that.
     func offer(
-        _ activity: OfferedActivity, from application: Connection
+        _ activity: OfferedActivity, from application: Connection, as id: OfferID = OfferID()
     ) throws(HandoffError) -> AsyncStream<WireOfferEvent> {
         try requireRunning()
         guard offers.count < bound else {
@@ -144,7 +154,7 @@ actor Offers {
         }
         let (events, continuation) = AsyncStream<WireOfferEvent>.makeStream(
             bufferingPolicy: .bufferingNewest(Self.eventBound))
-        offers.append(Offer(activity: activity, application: application, events: continuation))
+        offers.append(Offer(id: id, activity: activity, application: application, events: continuation))
         applicationsOfClaimed[activity.id] = nil
         departed.removeValue(forKey: activity.id)?.events.finish()
         awaitExpiry()
@@ -152,11 +162,11 @@ actor Offers {
         return events
     }
 
-    /// The activity is something else from now on. Nothing happens to one that was withdrawn meanwhile.
+    /// Replaces the activity of an offer. Does nothing after the offer was withdrawn.
     ///
     /// - Parameter becomesCurrent: it becomes the newest of this device.
-    func update(_ activity: OfferedActivity, becomesCurrent: Bool) {
-        guard let index = offers.firstIndex(where: { $0.activity.id == activity.id }) else { return }
+    func update(_ id: OfferID, to activity: OfferedActivity, becomesCurrent: Bool) {
+        guard let index = offers.firstIndex(where: { $0.id == id }) else { return }
         let before = summaries
         offers[index].activity = activity
         if becomesCurrent { offers.append(offers.remove(at: index)) }
@@ -165,22 +175,29 @@ actor Offers {
         if before != summaries { note(.offered) }
     }
 
-    /// Stops offering an activity. Who accepted it before keeps the claim.
+    /// Stops offering an activity, whichever offer it is of. A device that accepted it before keeps the claim.
     func withdraw(_ id: ActivityID) {
-        guard let index = offers.firstIndex(where: { $0.activity.id == id }) else { return }
+        guard let offer = offers.first(where: { $0.activity.id == id }) else { return }
+        withdraw(offer: offer.id)
+    }
+
+    /// Ends one offer. A later offer of the same activity stays.
+    func withdraw(offer id: OfferID) {
+        guard let index = offers.firstIndex(where: { $0.id == id }) else { return }
         let offer = offers.remove(at: index)
-        if claims.isClaimed(id, now: .now) { applicationsOfClaimed[id] = offer.application }
+        let activity = offer.activity.id
+        if claims.isClaimed(activity, now: .now) { applicationsOfClaimed[activity] = offer.application }
         if savesUnderWay[id] == nil { depart(offer) } else { endings[id] = offer }
         note(.withdrawn)
     }
 
     /// An application is asked for the state, and may withdraw the activity because of what that is.
-    func saveBegins(_ id: ActivityID) {
+    func saveBegins(_ id: OfferID) {
         savesUnderWay[id, default: 0] += 1
     }
 
     /// It has been told what became of it.
-    func saveEnded(_ id: ActivityID) {
+    func saveEnded(_ id: OfferID) {
         guard let count = savesUnderWay[id] else { return }
         savesUnderWay[id] = count > 1 ? count - 1 : nil
         if count == 1, let offer = endings.removeValue(forKey: id) { depart(offer) }
@@ -193,7 +210,7 @@ actor Offers {
         isStopping = true
         for offer in offers {
             offer.events.yield(.with { $0.failed = Self.stopping.failure })
-            withdraw(offer.activity.id)
+            withdraw(offer: offer.id)
         }
         for offer in departed.values { offer.events.finish() }
         departed = [:]
@@ -212,6 +229,7 @@ actor Offers {
         switch change {
         case .offered: endGrace()
         case .withdrawn: beginGrace()
+        case .continued: break
         }
         changed(change)
     }
@@ -237,12 +255,12 @@ actor Offers {
         if expiry == nil {
             expiry = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.expire() } }
         }
-        let left = Duration.seconds(max(0, next.timeIntervalSinceNow))
-        expiry?.schedule(after: min(left, Self.expiryCheck))
+        // Bounded before the conversion: `Duration` traps on seconds from 1.8e20.
+        expiry?.schedule(after: .seconds(min(max(0, next.timeIntervalSinceNow), Self.expiryCheck)))
     }
 
     private func expire() {
-        for offer in offers where offer.activity.isExpired() { withdraw(offer.activity.id) }
+        for offer in offers where offer.activity.isExpired() { withdraw(offer: offer.id) }
         awaitExpiry()
     }
 
@@ -262,7 +280,8 @@ actor Offers {
     ///
     /// - Parameter claim: the number of that device's claim; 0 where it is about none.
     func report(_ event: WireOfferEvent.OneOf_Kind, of id: ActivityID, claim: UInt64 = 0) {
-        let offer = offers.first { $0.activity.id == id } ?? endings[id] ?? departed[id]
+        let offer =
+            offers.first { $0.activity.id == id } ?? endings.values.first { $0.activity.id == id } ?? departed[id]
         offer?.events.yield(
             .with {
                 $0.kind = event
@@ -270,8 +289,15 @@ actor Offers {
             })
     }
 
+    /// Tells the application that its offer has failed.
+    func fail(_ id: OfferID, because error: HandoffError) {
+        let offer = offers.first { $0.id == id } ?? endings[id] ?? departed.values.first { $0.id == id }
+        offer?.events.yield(.with { $0.failed = error.failure })
+    }
+
     /// Tells the application of a claimed activity what becomes of that claim.
     func report(_ event: WireOfferEvent.OneOf_Kind, of claim: Claim) {
+        if case .progress(let report) = event { claims.note(report, of: claim.number, now: .now) }
         report(event, of: claim.activity.id, claim: claim.number)
     }
 }

@@ -89,18 +89,25 @@ actor ApplicationKeeper {
     ///
     /// - Parameters:
     ///   - type: of the activity that it is to continue.
-    ///   - onEnd: told how its process has ended; never of what the service manager runs.
-    /// - Returns: whether it is still installed.
+    ///   - onEnd: as in ``ApplicationLauncher/launch(_:adding:onEnd:)``.
+    /// - Returns: where it runs; `nil` if it is not installed any more.
     func launch(
         _ identifier: String, for type: String,
-        onEnd: @escaping @Sendable (ApplicationLauncher.Ending) -> Void
-    ) async throws(LaunchError) -> Bool {
-        guard let manifest = registry.installed()[identifier] else { return false }
-        let place = try await launcher.launch(manifest, adding: ["BATON_ACTIVITY_TYPE": type]) { [logger] ending in
-            logger.info("\(identifier) has ended: \(ending)")
-            onEnd(ending)
+        onEnd: @escaping @Sendable (ApplicationLauncher.Ending, [String]) -> Void
+    ) async throws(LaunchError) -> ApplicationLauncher.Place? {
+        guard let manifest = registry.installed()[identifier] else { return nil }
+        let place = try await launcher.launch(manifest, adding: ["BATON_ACTIVITY_TYPE": type]) {
+            [logger] ending, said in
+            logger.info("\(identifier) has ended: \(ending.sentence)")
+            onEnd(ending, said)
         }
-        logger.info("\(identifier) was launched: \(place)")
-        return true
+        switch place {
+        case .unit(let unit): logger.info("\(identifier) was launched as the unit \(unit)")
+        case .process(let process): logger.info("\(identifier) was launched as process \(process)")
+        }
+        return place
     }
+
+    /// The last lines that a unit's processes wrote.
+    nonisolated func lastLines(ofUnit unit: String) async -> [String] { await launcher.lastLines(ofUnit: unit) }
 }

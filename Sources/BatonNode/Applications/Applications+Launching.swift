@@ -6,16 +6,19 @@ import Logging
 
 /// Starting what is installed and does not run.
 extension Applications {
-    /// What whoever waits for an application is told.
+    /// What the callers that wait for an application are told.
     enum Arrival: Sendable {
         case registered
-        case ended(ApplicationLauncher.Ending)
+        /// It was not launched, or has ended without registering.
+        case failed(HandoffError)
     }
 
-    /// An application on its way, and who waits for it.
+    /// An application that was launched and has not registered, and the callers that wait for it.
     struct Launch {
         /// Tells it from another launch of the same application.
         let number: UInt64
+        /// Where it runs, once it does.
+        var place: ApplicationLauncher.Place?
         var waiting: [UInt64: AsyncStream<Arrival>.Continuation] = [:]
     }
 
@@ -25,8 +28,8 @@ extension Applications {
     ///   - team: the application's, which another program under its name has not.
     ///   - declared: the type that it has to continue; `nil` for a page of a host that it belongs to.
     ///   - type: of the activity.
-    /// - Throws: ``HandoffError`` with `applicationNotStarted`, at once where it ends without having registered; not
-    ///   where it ends with status 0, as a program does that only starts another.
+    /// - Throws: ``HandoffError`` with `applicationNotStarted`, at once if it is not launched or ends without having
+    ///   registered; not if it ends with status 0, as a program does that only starts another.
     func started(
         _ candidate: ApplicationChoice.Candidate, of team: TeamTag, continuing declared: String?, for type: String
     ) async throws(HandoffError) -> RunningApplication {
@@ -41,8 +44,15 @@ extension Applications {
             launches[candidate.identifier]?.waiting[number] = nil
             if launches[candidate.identifier]?.waiting.isEmpty == true { launches[candidate.identifier] = nil }
         }
-        // Who comes while it is being launched waits with the first.
-        if isFirst { try await launch(candidate, for: type, number: number) }
+        // The callers that come while it is being launched wait with the first, and fail with it.
+        if isFirst {
+            do {
+                try await launch(candidate, for: type, number: number)
+            } catch {
+                endLaunch(of: candidate.identifier, number: number, because: error)
+                throw error
+            }
+        }
         do {
             return try await withDeadline(launchDeadline, "\(candidate.name) was launched and did not register") {
                 for await arrival in arrivals {
@@ -50,18 +60,19 @@ extension Applications {
                         return application
                     }
                     switch arrival {
-                    case .registered, .ended(.exited(0)): continue
-                    case .ended(let ending):
-                        throw HandoffError(
-                            .applicationNotStarted,
-                            "\(candidate.name) was launched and ended without registering: \(ending.sentence)")
+                    case .registered: continue
+                    case .failed(let error): throw error
                     }
                 }
                 throw CancellationError()
             }
         } catch {
             guard error.code == .timedOut else { throw error }
-            throw HandoffError(.applicationNotStarted, error.message)
+            var said: [String] = []
+            if case .unit(let unit)? = launches[candidate.identifier]?.place {
+                said = await keeper.lastLines(ofUnit: unit)
+            }
+            throw HandoffError(.applicationNotStarted, error.message + quotation(of: said))
         }
     }
 
@@ -69,32 +80,34 @@ extension Applications {
         _ candidate: ApplicationChoice.Candidate, for type: String, number: UInt64
     ) async throws(HandoffError) {
         logger.info("launching \(candidate.identifier)")
-        let isInstalled: Bool
+        let place: ApplicationLauncher.Place?
         do {
-            isInstalled = try await keeper.launch(candidate.identifier, for: type) { ending in
-                Task { await self.noteEnd(of: candidate.identifier, launch: number, ending) }
+            place = try await keeper.launch(candidate.identifier, for: type) { ending, said in
+                guard ending != .exited(0) else { return }
+                let error = HandoffError(
+                    .applicationNotStarted,
+                    "\(candidate.name) was launched and ended without registering: \(ending.sentence)"
+                        + quotation(of: said))
+                Task { await self.endLaunch(of: candidate.identifier, number: number, because: error) }
             }
         } catch {
             throw HandoffError(.applicationNotStarted, "\(candidate.name) cannot be launched: \(error)")
         }
-        guard isInstalled else {
+        guard let place else {
             throw HandoffError(.applicationNotStarted, "\(candidate.name) is no longer installed")
         }
+        if launches[candidate.identifier]?.number == number { launches[candidate.identifier]?.place = place }
     }
 
-    /// What was launched has ended, perhaps before it registered.
-    private func noteEnd(of identifier: String, launch number: UInt64, _ ending: ApplicationLauncher.Ending) {
+    /// A launch has failed: all who wait for it are told, and the next caller launches the application anew.
+    private func endLaunch(of identifier: String, number: UInt64, because error: HandoffError) {
         guard let launch = launches[identifier], launch.number == number else { return }
-        for waiter in launch.waiting.values { waiter.yield(.ended(ending)) }
+        launches[identifier] = nil
+        for waiter in launch.waiting.values { waiter.yield(.failed(error)) }
     }
 }
 
-extension ApplicationLauncher.Ending {
-    /// How it ended, for people.
-    fileprivate var sentence: String {
-        switch self {
-        case .exited(let status): "its exit status is \(status)"
-        case .signalled(let signal): "signal \(signal) ended it"
-        }
-    }
+/// What a program wrote to standard error, as the end of a sentence.
+private func quotation(of lines: [String]) -> String {
+    lines.isEmpty ? "" : "; it wrote " + lines.map { "“\($0)”" }.joined(separator: ", ")
 }

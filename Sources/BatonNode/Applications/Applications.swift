@@ -144,7 +144,7 @@ actor Applications {
         } else {
             guard let chosen = candidates.first(where: { $0.identifier == wanted }) else {
                 throw HandoffError(
-                    .invalidRequest, "\(wanted) does not continue \(activity.type): see `baton applications list`.")
+                    .invalidRequest, "\(wanted) does not continue \(activity.type): see `baton applications list`")
             }
             decision = .one(chosen)
         }
@@ -211,7 +211,7 @@ actor Applications {
             claiming: host,
             among: manifests.map {
                 AssociatedApplication(
-                    team: $0.team, identifier: $0.identifier, domains: $0.associatedDomains.map(\.description))
+                    team: $0.team, identifier: $0.identifier, domains: $0.associatedDomains)
             })
         let pages = associated.compactMap { application in
             manifests.first { $0.identifier == application.identifier }.map {
@@ -280,6 +280,6 @@ extension ReadableVersions {
         throw HandoffError(
             .versionUnreadable,
             "\(name) on this device reads \(readable) of \(activity.type), and \(device) offers version"
-                + " \(activity.version): update it where it is older.")
+                + " \(activity.version): update it where it is older")
     }
 }

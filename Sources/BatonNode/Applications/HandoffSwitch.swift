@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonApplications
 import BatonEventLoop
 import BatonMessages
-import Glibc
 import Logging
 import SystemPackage
 
@@ -38,16 +38,18 @@ struct HandoffSwitch: Sendable, Hashable {
             throw HandoffError(
                 .handoffOff,
                 "Handoff is switched off for \(application): switch it on with `baton handoff on --application"
-                    + " \(application)`.")
+                    + " \(application)`", advises: true)
         }
     }
 }
 
-/// Keeps the switch in a file of the configuration folder: a line `off`, and a line `off IDENTIFIER` for each
-/// application. No file means on.
+/// Keeps the switch in a file of the configuration folder: a line `on` or `off`, and a line `off IDENTIFIER` for each
+/// application.
 ///
-/// A file that cannot be read, is over 128 KiB, or has another line means off, with a warning: nothing leaves a device
-/// whose user may have switched it off. It lives on the node's storage thread.
+/// A device on which nobody has used the switch has no file, and Handoff is on. From the first use on a marker in the
+/// state folder says that there is a file. A file that is missing then, is empty, cannot be read, is over 128 KiB, or
+/// has another line means off, with a warning: nothing leaves a device whose user may have switched it off. A file of
+/// an earlier version has no line `on`. The keeper lives on the node's storage thread.
 actor HandoffSwitchKeeper {
     private nonisolated let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -55,13 +57,16 @@ actor HandoffSwitchKeeper {
     /// The most bytes of the file: more than what ``HandoffSwitch/bound`` applications take.
     private static let sizeBound = 128 << 10
 
-    private let path: String
+    private let path: FilePath
+    private let marker: FilePath
     private let logger: Logger
     /// Nil until the file was read.
     private nonisolated let state = Lock<HandoffSwitch?>(nil)
 
-    init(path: String, on executor: BlockingExecutor, logger: Logger) {
+    /// - Parameter marker: the file that says that there is one at `path`.
+    init(path: FilePath, marker: FilePath, on executor: BlockingExecutor, logger: Logger) {
         self.path = path
+        self.marker = marker
         self.executor = executor
         self.logger = logger
     }
@@ -109,76 +114,55 @@ actor HandoffSwitchKeeper {
         return changed
     }
 
-    /// Replaces the file whole, so that a node that ends meanwhile leaves the old one.
     private func write(_ state: HandoffSwitch) throws(Errno) {
-        guard state != HandoffSwitch() else {
-            guard unlink(path) == 0 || errno == ENOENT else { throw Errno(rawValue: errno) }
-            return
-        }
-        let lines = (state.isOn ? [] : ["off"]) + state.offApplications.sorted().map { "off \($0)" }
-        let new = path + ".new"
-        do {
-            let file = try FileDescriptor.open(
-                FilePath(new), .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
-            _ = try file.closeAfter { try file.writeAll(lines.map { $0 + "\n" }.joined().utf8) }
-            guard rename(new, path) == 0 else { throw Errno(rawValue: errno) }
-        } catch {
-            unlink(new)
-            throw error as? Errno ?? .ioError
-        }
+        let lines = [state.isOn ? "on" : "off"] + state.offApplications.sorted().map { "off \($0)" }
+        // First: after a crash between the two it is off.
+        try mark()
+        try SmallFile.replace(path, with: Array(lines.map { $0 + "\n" }.joined().utf8))
+    }
+
+    /// Notes that there is a file from now on.
+    private func mark() throws(Errno) {
+        guard (try? marker.stat()) == nil else { return }
+        try SmallFile.replace(marker, with: [])
     }
 
     private func load() -> HandoffSwitch {
         var state = HandoffSwitch()
-        do {
-            guard let content = try read() else { return state }
-            for (index, line) in content.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-                guard Self.take(line, into: &state) else {
-                    state.problem = "line \(index + 1) of \(path) is neither “off” nor “off IDENTIFIER”"
-                    break
-                }
+        do throws(Errno) {
+            let content = try SmallFile.read(path, limit: Self.sizeBound)
+            // An earlier version has written the file without a marker.
+            try? mark()
+            let text = String(decoding: content, as: UTF8.self)
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            for (index, line) in lines.enumerated() where !Self.parse(line, into: &state) {
+                state.problem = "line \(index + 1) of \(path) is neither “on”, “off” nor “off IDENTIFIER”"
+                break
             }
+            if lines.allSatisfy({ $0.allSatisfy(\.isWhitespace) }) { state.problem = "\(path) is empty" }
+        } catch .noSuchFileOrDirectory {
+            if (try? marker.stat()) != nil { state.problem = "\(path) is missing, which it was not before" }
         } catch {
-            state.problem = "\(path) cannot be read: \(error)"
+            state.problem = "\(path) cannot be read: \(error == .invalidArgument ? "it is no file" : "\(error)")"
         }
         if state.problem != nil { state.isOn = false }
         return state
     }
 
     /// - Returns: whether it is a line of ours.
-    private static func take(_ line: Substring, into state: inout HandoffSwitch) -> Bool {
+    private static func parse(_ line: Substring, into state: inout HandoffSwitch) -> Bool {
         let words = line.split(whereSeparator: \.isWhitespace)
-        guard let first = words.first else { return true }
-        guard first == "off" else { return false }
         switch words.count {
-        case 1:
+        case 0: return true
+        // “off” counts wherever it stands.
+        case 1 where words[0] == "on": return true
+        case 1 where words[0] == "off":
             state.isOn = false
             return true
-        case 2 where state.offApplications.count < HandoffSwitch.bound:
+        case 2 where words[0] == "off" && state.offApplications.count < HandoffSwitch.bound:
             state.offApplications.insert(String(words[1]))
             return true
         case _: return false
-        }
-    }
-
-    /// - Returns: `nil` where there is no file.
-    private func read() throws(Errno) -> String? {
-        do {
-            let file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
-            return try file.closeAfter {
-                var content: [UInt8] = []
-                var part = [UInt8](repeating: 0, count: 16 << 10)
-                while true {
-                    let count = try part.withUnsafeMutableBytes { try file.read(into: $0) }
-                    guard count > 0 else { return String(decoding: content, as: UTF8.self) }
-                    content += part[..<count]
-                    guard content.count <= Self.sizeBound else { throw Errno.fileTooLarge }
-                }
-            }
-        } catch Errno.noSuchFileOrDirectory {
-            return nil
-        } catch {
-            throw error as? Errno ?? .ioError
         }
     }
 }

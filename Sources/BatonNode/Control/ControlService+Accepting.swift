@@ -6,6 +6,7 @@ import BatonEventLoop
 import BatonMessages
 import BatonTransport
 import FoundationEssentials
+import Logging
 import SwiftProtobuf
 import SystemPackage
 
@@ -156,14 +157,20 @@ extension ControlService {
             }
         }
         var isHeard = true
-        for await event in handoff.events where isHeard {
+        for await event in handoff.events.stream where isHeard {
             do {
                 try await stream.send(record: event)
             } catch {
                 isHeard = false
             }
-            if case .failed(let failure) = event.kind, HandoffError(failure).code == .noSuchActivity {
+            let what = "“\(handoff.plan.activity.title)” of \(handoff.plan.origin.name)"
+            switch event.kind {
+            case .continued: applications.logger.notice("\(what) was taken over here")
+            case .failed(let failure):
+                applications.logger.notice("\(what) was not taken over here: \(failure.message)")
+                guard HandoffError(failure).code == .noSuchActivity else { continue }
                 await activities.noteGone(handoff.plan.activity, of: handoff.plan.origin)
+            case .willContinue, .payload, .progress, .interrupted, .choose, nil: break
             }
         }
         await stream.finish()

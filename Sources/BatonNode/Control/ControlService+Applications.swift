@@ -67,8 +67,8 @@ extension WireRequest.OneOf_Kind {
         case .continuationStream, .offer, .register, .accept: true
         case .documentRanges(let request): !request.preview
         case .activityList, .payload, .documentManifest, .continued, .release, .accountState, .status,
-            .devices, .activities, .withdraw, .handoffSwitch, .documentRead, .access, .adoptState, .willSave,
-            .willContinue, .continueActivity, .didFail:
+            .devices, .activities, .withdraw, .handoffSwitch, .documentRead, .access, .adoptState, .transfers,
+            .cancelTransfer, .discardPart, .willSave, .willContinue, .continueActivity, .didFail:
             false
         }
     }

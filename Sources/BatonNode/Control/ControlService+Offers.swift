@@ -11,7 +11,8 @@ extension ControlService {
     func offer(
         _ activity: OfferedActivity, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let events = try await offers.offer(activity, from: application)
+        let id = Offers.OfferID()
+        let events = try await offers.offer(activity, from: application, as: id)
         do {
             try await stream.respond(
                 .offer(
@@ -20,7 +21,7 @@ extension ControlService {
                         $0.title = activity.title
                     }))
         } catch {
-            await offers.withdraw(activity.id)
+            await offers.withdraw(offer: id)
             throw error
         }
         await applications.activityBecameCurrent(on: application)
@@ -32,22 +33,24 @@ extension ControlService {
         do {
             // END, an abort, or the application's death: each withdraws.
             for try await update in stream.records(of: WireOfferUpdate.self) {
-                try await self.update(activity, update)
+                try await self.update(id, of: activity, update)
                 if update.becomesCurrent { await applications.activityBecameCurrent(on: application) }
             }
         } catch {
             problem = error
         }
-        if let problem { await offers.report(.failed(problem.failure), of: activity.id) }
-        await offers.withdraw(activity.id)
+        if let problem { await offers.fail(id, because: problem) }
+        await offers.withdraw(offer: id)
         _ = await telling.result
     }
 
-    func update(_ activity: OfferedActivity, _ update: WireOfferUpdate) async throws(HandoffError) {
+    private func update(
+        _ id: Offers.OfferID, of activity: OfferedActivity, _ update: WireOfferUpdate
+    ) async throws(HandoffError) {
         let (offer, document) = try await outgoing(update.offer)
         let since = update.becomesCurrent ? UInt64(Date.now.timeIntervalSince1970) : activity.since
         try await offers.update(
-            OfferedActivity(offer, document: document, id: activity.id, since: since),
+            id, to: OfferedActivity(offer, document: document, id: activity.id, since: since),
             becomesCurrent: update.becomesCurrent)
     }
 

@@ -20,11 +20,11 @@ extension ControlService {
             try await stream.respond(.continuationStream(.init()))
         } catch {
             await toOrigin.reset(.cancelled)
-            await toOrigin.left()
+            await toOrigin.untilClosed()
             throw error
         }
         await splice(stream, toOrigin, within: streams)
         // Where it was aborted, the place is taken until the other device knows.
-        await toOrigin.left()
+        await toOrigin.untilClosed()
     }
 }

@@ -53,8 +53,8 @@ struct ControlService: Sendable {
         let request = try await incoming.decoded()
         if !request.hasInput { stream.ignoreInput() }
         switch request {
-        case .status:
-            try await status(on: stream)
+        case .status(let request):
+            try await status(request, on: stream)
         case .devices:
             try await devices(on: stream)
         case .activities(let request):
@@ -80,6 +80,12 @@ struct ControlService: Sendable {
             try await offLoop { try await documentRead(request, on: stream) }
         case .access(let request):
             try await access(request, from: application, on: stream)
+        case .transfers:
+            try await transfers(on: stream)
+        case .cancelTransfer(let request):
+            try await cancelTransfer(request, on: stream)
+        case .discardPart(let request):
+            try await discardPart(request, on: stream)
         case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState,
             .willSave, .willContinue, .continueActivity, .didFail:
             throw HandoffError(.unsupported, "this request is not for the local socket")
@@ -87,7 +93,28 @@ struct ControlService: Sendable {
         return nil
     }
 
-    private func status(on stream: BatonTransport.Stream) async throws(HandoffError) {
+    private func status(
+        _ request: WireStatusRequest, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        let changes = request.watch ? try await directory.watch(.responder) : nil
+        try await stream.respond(.status(await currentStatus()))
+        guard let changes else { return await stream.finish() }
+        await untilEnded(stream) {
+            for await _ in changes { try await stream.send(record: await currentStatus()) }
+        }
+    }
+
+    /// Does something until the application, which sends nothing more, ends its side of the stream or its connection.
+    private func untilEnded(
+        _ stream: BatonTransport.Stream, _ work: @escaping @Sendable () async throws -> Void
+    ) async {
+        let working = Task { try await work() }
+        while (try? await stream.read()) != nil {}
+        working.cancel()
+        await stream.finish()
+    }
+
+    private func currentStatus() async -> WireStatusResponse {
         var status = WireStatusResponse()
         status.device = account.value.deviceName
         status.deviceID = account.value.identity.id.description
@@ -105,8 +132,7 @@ struct ControlService: Sendable {
         status.policyProblem = await policy.currentProblem() ?? ""
         status.hasTwin_p = await directory.hasTwin
         status.processID = UInt32(ProcessInfo.processInfo.processIdentifier)
-        try await stream.respond(.status(status))
-        await stream.finish()
+        return status
     }
 
     private func devices(on stream: BatonTransport.Stream) async throws(HandoffError) {
@@ -146,22 +172,19 @@ struct ControlService: Sendable {
         try await stream.respond(.activities(.init()))
         let purpose: PeerActivities.Purpose =
             request.advertisedOnly ? .advertised : request.watch ? .watch : .look
-        var listed = await activities.all(for: purpose, withRefused: request.withRefused && !request.watch)
+        let listed = await activities.all(for: purpose, withRefused: request.withRefused && !request.watch)
         for listing in listed { try await stream.send(record: listing) }
         guard let changes else { return await stream.finish() }
 
         try await stream.send(record: WireActivityListing.with { $0.change = .listed })
-        // The end of the application's side, which it never uses here, or of its connection ends the watch.
-        let watching = Task {
+        await untilEnded(stream) { [listed] in
+            var told = listed
             for await _ in changes {
                 let now = await activities.all(for: purpose)
-                for change in Self.changes(from: listed, to: now) { try await stream.send(record: change) }
-                listed = now
+                for change in Self.changes(from: told, to: now) { try await stream.send(record: change) }
+                told = now
             }
         }
-        while (try? await stream.read()) != nil {}
-        watching.cancel()
-        await stream.finish()
     }
 
     /// What to tell somebody who knows one list and has to know another.

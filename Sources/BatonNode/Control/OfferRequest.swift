@@ -47,9 +47,7 @@ extension OfferedActivity {
             throw HandoffError(
                 .invalidRequest, "team and application may have \(Self.teamBound) bytes each: shorten them")
         }
-        guard request.expires.isFinite, request.expires >= 0 else {
-            throw HandoffError(.invalidRequest, "the time at which it expires is no point in time")
-        }
+        let expires = try Self.expiry(request.expires)
         self.init(
             id: id,
             kind: document != nil ? .document : type == ActivityType.browsingWeb ? .web : .application,
@@ -61,7 +59,19 @@ extension OfferedActivity {
             supportsContinuationStreams: request.supportsContinuationStreams, isExclusive: request.exclusive,
             needsSave: request.needsSave, application: request.application, team: request.team,
             version: request.version,
-            expires: request.expires == 0 ? nil : Date(timeIntervalSince1970: request.expires), since: since)
+            expires: expires, since: since)
+    }
+
+    /// The moment from which on an activity is not offered; `nil` for never.
+    ///
+    /// - Parameter seconds: since 1970. 0, and all that is after the year 9999, mean never.
+    private static func expiry(_ seconds: Double) throws(HandoffError) -> Date? {
+        guard seconds.isFinite, seconds >= 0 else {
+            throw HandoffError(
+                .invalidRequest,
+                "the time at which it expires is no point in time: give seconds since 1970, or 0 for never")
+        }
+        return seconds == 0 || seconds > 253_402_300_799 ? nil : Date(timeIntervalSince1970: seconds)
     }
 
     private static func type(
@@ -128,8 +138,8 @@ extension OfferedActivity {
         guard userInfo.pairs.isEmpty else {
             throw HandoffError(
                 .invalidRequest,
-                "an activity of type \(type) has no user info, only a web page: give it a type of your own, or leave the"
-                    + " user info out")
+                "an activity of type \(type) has no user info, only a web page: give it a type of your own, or leave"
+                    + " the user info out")
         }
     }
 

@@ -56,9 +56,7 @@ extension Handoff {
         guard case .payload(let response) = answer, let claim = ClaimID(response.claimID) else {
             throw HandoffError(.internal, "\(plan.origin.name) gave an answer that cannot be read")
         }
-        if let before = held { await connections.letGo(of: before.connection) }
-        held = (connection, claim)
-        await connections.hold(connection)
+        try await hold(claim, on: connection)
         let payload = response.payload
         guard payload.summary.id == activityID else {
             throw HandoffError(.internal, "\(plan.origin.name) sent another activity than the one asked for")
@@ -93,13 +91,12 @@ extension Handoff {
         guard let (connection, claim) = held else {
             throw HandoffError(.noSuchClaim, "the activity has not been continued")
         }
-        if connection.isOpen { return (connection, claim) }
+        guard !connection.isOpen else { return (connection, claim) }
         let fresh = try await connections.connection(to: plan.origin.id, isWanted: true)
         try plan.requirePolicy(over: fresh, size: known.size)
-        guard let now = held, now.connection === connection else { return try await presentClaim() }
-        held = (fresh, claim)
-        await connections.letGo(of: connection)
-        await connections.hold(fresh)
+        // The claim, or its connection, may have been replaced meanwhile.
+        guard let now = held, now.connection === connection, now.claim == claim else { return try await presentClaim() }
+        try await hold(claim, on: fresh)
         return (fresh, claim)
     }
 

@@ -18,8 +18,8 @@ extension Handoff {
     ) async throws(HandoffError) -> (path: Data, size: UInt64, received: UInt64) {
         let reporter = DocumentReporter(to: continuation)
         let progress = LatestProgress()
-        let repeating = Task { [events = eventContinuation] in
-            await progress.repeatWhileStill { report in events.yield(.with { $0.progress = report }) }
+        let repeating = Task { [events] in
+            await progress.repeatWhileStill { report in events.send(.progress(report)) }
         }
         do {
             let (path, size) = try await fetchAgain(document, into: destination, telling: reporter, progress)
@@ -35,6 +35,7 @@ extension Handoff {
         } catch {
             repeating.cancel()
             await repeating.value
+            let error = error.code == .cancelled && !Task.isCancelled ? cancelledByOrigin : error
             reporter.report(.failed(error.failure))
             await reporter.end()
             hasToldOfDocument = true
@@ -42,12 +43,17 @@ extension Handoff {
         }
     }
 
+    /// The user of the origin has cancelled the transfer.
+    private var cancelledByOrigin: HandoffError {
+        HandoffError(.cancelled, "the transfer was cancelled on \(plan.origin.name)", device: plan.origin.name)
+    }
+
     /// Fetches until it is whole, or what stands in the way does not pass by itself.
     private func fetchAgain(
         _ document: HandoffDocument, into destination: DestinationFolder, telling reporter: DocumentReporter,
         _ progress: LatestProgress
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
-        let events = eventContinuation
+        let events = events
         var retry = TransferRetry(now: .now)
         var isToldOfPlaces = false
         // Whether that it is another version than what came before is told already, and nothing of it has come since.
@@ -78,12 +84,15 @@ extension Handoff {
                         Self.tell(change, waiting: 0, keeping: 0, to: events)
                     },
                     told: { bytes in toldSignatures.withLock { $0.note(bytes: bytes, now: .now) } },
-                    ended: { kept in progress.end(keeping: kept) },
+                    ended: { kept in
+                        progress.end(keeping: kept)
+                        events.end(keeping: kept)
+                    },
                     progress: { report in
                         progress.set(report)
                         let report = report.progress()
                         if report.bytes > report.resumedBytes { isToldOfChange.withLock { $0 = false } }
-                        events.yield(.with { $0.progress = report })
+                        events.send(.progress(report))
                         reporter.report(.progress(report))
                     })
                 return (path, description.tree.size)
@@ -110,10 +119,7 @@ extension Handoff {
         let found = try? await withDeadline(
             DocumentService.sharedFolderDeadline, "the shared folders were not there"
         ) { [files, title = plan.activity.title] in
-            try await Task<FilePath?, any Error> {
-                await files.olderCopy(
-                    of: description.sharedURL, labelled: description.tree.label, accepted: title)
-            }.valueUnlessCancelled
+            await files.olderCopy(of: description.sharedURL, labelled: description.tree.label, accepted: title)
         }
         return found ?? nil
     }
@@ -128,21 +134,20 @@ extension Handoff {
         case .waitForDevice(let end), .waitForPlace(_, let end):
             waits = UInt32(clamping: (end - .now).components.seconds)
         }
-        Self.tell(error, waiting: waits, keeping: bytes, to: eventContinuation)
+        Self.tell(error, waiting: waits, keeping: bytes, to: events)
     }
 
     private static func tell(
         _ error: HandoffError, waiting waits: UInt32, keeping bytes: UInt64,
-        to events: AsyncStream<WireAcceptEvent>.Continuation
+        to events: HandoffEvents
     ) {
-        events.yield(
-            .with {
-                $0.interrupted = .with {
+        events.send(
+            .interrupted(
+                .with {
                     $0.cause = error.shortened.failure
                     $0.keptBytes = bytes
                     $0.waitsSeconds = waits
-                }
-            })
+                }))
     }
 
     private func overcome(

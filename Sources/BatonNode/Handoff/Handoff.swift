@@ -15,13 +15,9 @@ import struct SystemPackage.FilePath
 ///
 /// What happens is told through ``events``, which end with `continued` or `failed`.
 actor Handoff {
-    /// Events that wait for an application that does not read; older progress is lost beyond it.
-    static let eventBound = 1024
-
     nonisolated let id = HandoffID()
     nonisolated let plan: Plan
-    nonisolated let events: AsyncStream<WireAcceptEvent>
-    let eventContinuation: AsyncStream<WireAcceptEvent>.Continuation
+    nonisolated let events = HandoffEvents()
     let connections: PeerConnections
     let documents: DocumentService
     let applications: Applications
@@ -29,7 +25,10 @@ actor Handoff {
     let deadlines: HandoffDeadlines
 
     private var heldDocument: HandoffDocument?
-    var held: (connection: Connection, claim: ClaimID)?
+    /// The claim, and the connection to present it on. Replaced by ``hold(_:on:)``.
+    private(set) var held: (connection: Connection, claim: ClaimID)?
+    /// Nothing is held any more: a claim that comes now is released at once.
+    private var isFinished = false
     /// The application that was told of the handoff and did not decline.
     var continuing: ContinuingApplication?
     /// It has answered that it continues the activity.
@@ -40,7 +39,8 @@ actor Handoff {
     var browsers: [ApplicationChoice.Candidate] = []
     /// The application has the failure of its document as the last report.
     var hasToldOfDocument = false
-    private var isNodeStopping = false
+    /// Why the handoff ends if its task is cancelled from now on; nil: whoever accepted it cancels it.
+    private var cause: HandoffError?
     /// It ended because the user of this device has switched Handoff off.
     private(set) var wasSwitchedOff = false
     /// Whoever asked is told that it is continued, which nothing takes back.
@@ -71,7 +71,6 @@ actor Handoff {
         self.applications = applications
         self.files = files
         self.deadlines = deadlines
-        (events, eventContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.eventBound))
         (choices, choice) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
     }
 
@@ -92,34 +91,36 @@ actor Handoff {
             emit(.continued(continued))
             await reporting?.value
             self.continued = continued
-            eventContinuation.finish()
+            events.finish()
             await hold()
             if !plan.keepsClaim { await finish() }
         } catch {
-            let stopped = HandoffError(.nodeStopping, "the node of this device was stopped before all was there")
-            let failure = isNodeStopping && error.code == .cancelled ? stopped : error
+            let failure = error.code == .cancelled ? cause ?? error : error
             await tellFailure(failure)
             emit(.failed(failure.failure))
             await finish(because: failure)
         }
-        eventContinuation.finish()
+        events.finish()
     }
 
     /// Whoever asked has gone: it is cancelled. What is just being put in place may be in place, of which its origin is
     /// to hear before the claim goes; a disk that hangs holds that up no longer than the origin might.
     func abandon(_ running: Task<Void, Never>) async {
         running.cancel()
-        let ending = Task<Void, any Error> { await running.value }
-        _ = try? await withDeadline(deadlines.answer, "the handoff did not end") {
-            try await ending.valueUnlessCancelled
-        }
+        _ = try? await withDeadline(deadlines.answer, "the handoff did not end") { await running.value }
         await finish()
     }
 
     /// The node stops: where the handoff is cancelled from now on, that is why; what an application holds is let go.
     func nodeIsStopping() async {
-        isNodeStopping = true
+        cause = HandoffError(.nodeStopping, "the node of this device was stopped before all was there")
         await releaseApplication()
+    }
+
+    /// The user cancels it, and not by the command that accepted it, which is told so.
+    func cancel(_ running: Task<Void, Never>) async {
+        cause = HandoffError(.cancelled, "the transfer was cancelled by `baton transfers cancel` on this device")
+        await abandon(running)
     }
 
     /// Takes the activity from the application that holds on to it.
@@ -145,6 +146,7 @@ actor Handoff {
     /// - Parameter error: why the activity could not be continued, which the origin's application is told.
     func finish(because error: HandoffError? = nil) async {
         await reporting?.value
+        isFinished = true
         guard let (connection, claim) = held else { return }
         held = nil
         await connections.letGo(of: connection)
@@ -164,6 +166,22 @@ actor Handoff {
                         }))
             }
         }.value
+    }
+
+    /// Holds a claim on a connection, instead of what was held before.
+    ///
+    /// The two change in one step, before anything is waited for. Otherwise two callers would both let the old
+    /// connection go.
+    ///
+    /// - Throws: `cancelled` if the handoff is over.
+    func hold(_ claim: ClaimID, on connection: Connection) async throws(HandoffError) {
+        let before = held
+        held = (connection, claim)
+        await connections.hold(connection, insteadOf: before?.connection)
+        guard !isFinished else {
+            await finish()
+            throw HandoffError(.cancelled, "the handoff was cancelled")
+        }
     }
 
     /// Opens a continuation stream to the application on the origin.
@@ -307,6 +325,6 @@ actor Handoff {
     }
 
     func emit(_ kind: WireAcceptEvent.OneOf_Kind) {
-        eventContinuation.yield(.with { $0.kind = kind })
+        events.send(kind)
     }
 }

@@ -48,7 +48,7 @@ extension Handoff {
         func requireAccepted(_ summary: WireActivitySummary, staysDocument: Bool = true) throws(HandoffError) {
             guard summary.type == activity.type, TeamTag(summary.teamTag) == TeamTag(activity.teamTag) else {
                 throw HandoffError(
-                    .refused, "\(origin.name) sent an activity of another type or team than it had announced.")
+                    .refused, "\(origin.name) sent an activity of another type or team than it had announced")
             }
             // Saving can make a document of anything, and nothing else of a document: whoever accepted one looked at no
             // page, which would be opened.

@@ -12,6 +12,8 @@ actor HandoffTable {
     static let boundHeldByOne = 32
     /// Activities that all applications hold on to; beyond it, the oldest of all is let go.
     static let boundHeld = 128
+    /// How long a stopping node waits for handoffs that it has cancelled. A disk that hangs holds it up no longer.
+    private static let cancelGrace = Duration.seconds(5)
 
     private struct Entry {
         let handoff: Handoff
@@ -30,8 +32,16 @@ actor HandoffTable {
 
     subscript(id: HandoffID) -> Handoff? { entries[id]?.handoff }
 
-    /// - Throws: `limitExceeded`; `nodeStopping` once it was stopped.
+    /// - Throws: `destinationExists` where the same activity is being received into the same folder: two would each
+    ///   fetch all of it, and only one could have the name. `limitExceeded`; `nodeStopping` once it was stopped.
     func insert(_ handoff: Handoff) throws(HandoffError) {
+        if let folder = handoff.plan.destination, isReceiving(handoff.plan, into: folder) {
+            throw HandoffError(
+                .destinationExists,
+                "“\(handoff.plan.activity.title)” is being received into this folder already: wait for that,"
+                    + " or cancel it"
+            )
+        }
         guard !isStopped else { throw HandoffError(.nodeStopping, "the node of this device is being stopped") }
         guard entries.values.count(where: { $0.held == nil }) < Self.bound else {
             throw HandoffError(.limitExceeded, "\(Self.bound) activities are being accepted already: try again later")
@@ -76,12 +86,34 @@ actor HandoffTable {
         return nil
     }
 
+    private func isReceiving(_ plan: Handoff.Plan, into folder: DestinationFolder) -> Bool {
+        entries.values.contains {
+            let other = $0.handoff.plan
+            return !$0.isDetached && $0.held == nil && other.origin.id == plan.origin.id
+                && other.activity.id == plan.activity.id && other.destination?.isSame(as: folder) == true
+        }
+    }
+
     private func detached(from origin: String, into folder: DestinationFolder?) -> [Entry] {
         guard let folder else { return [] }
         return entries.values.filter {
             $0.isDetached && $0.held == nil && $0.handoff.plan.origin.id == origin
                 && $0.handoff.plan.destination?.isSame(as: folder) == true
         }
+    }
+
+    /// The documents that are being received.
+    var transfers: [WireTransfer] {
+        entries.values.filter { $0.task != nil && $0.held == nil && $0.handoff.isReceiving }.map { $0.handoff.transfer }
+    }
+
+    /// Cancels a transfer for the user of this device.
+    ///
+    /// - Returns: the transfer as it was left; nil where it is over already.
+    func cancelTransfer(_ id: HandoffID) async -> WireTransfer? {
+        guard let entry = entries[id], let task = entry.task, entry.handoff.isReceiving else { return nil }
+        await entry.handoff.cancel(task)
+        return entry.handoff.transfer
     }
 
     /// The activity has been handed over, and its application holds on to it.
@@ -108,17 +140,12 @@ actor HandoffTable {
         for entry in entries.values { await entry.handoff.nodeIsStopping() }
         _ = try? await withDeadline(grace, "the handoffs were not over") {
             await self.awaitBeginnings()
-            for task in await self.tasks {
-                await withTaskCancellationHandler {
-                    await task.value
-                } onCancel: {
-                    task.cancel()
-                }
-            }
+            for task in await self.tasks { await task.value }
         }
-        for task in tasks {
-            task.cancel()
-            await task.value
+        let cancelled = tasks
+        for task in cancelled { task.cancel() }
+        _ = try? await withDeadline(Self.cancelGrace, "the handoffs that were cancelled were not over") {
+            for task in cancelled { await task.value }
         }
     }
 

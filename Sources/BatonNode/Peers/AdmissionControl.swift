@@ -107,7 +107,8 @@ final class AdmissionControl: Sendable {
         case .unclear:
             return false
         case .refused:
-            if !isSilent { connection.sendAlert() }
+            // A device of the account learns why. A stranger gets no byte.
+            if !isSilent || connection.isOfAccount { connection.sendAlert() }
             reject(connection)
         case .admitted(let session):
             admit(connection, session)
@@ -247,6 +248,9 @@ private final class PendingConnection: @unchecked Sendable {  // reason: confine
         guard let gate else { return try TLSSession(server: context) }
         return try TLSSession(server: context, gate: { [address] in gate.admit($0, from: address) })
     }
+
+    /// Whether the gate has admitted the first message.
+    var isOfAccount: Bool { session?.admission != nil }
 
     /// Sends the alert with which TLS answers a bad first message.
     func sendAlert() {

@@ -19,7 +19,7 @@ actor Announcer {
         let settled: [[UInt8]]
         /// The same for when the next change will have to wait: others are to ask then.
         let rationed: [[UInt8]]
-        /// Something that others were told of is offered no more.
+        /// Whether something that others were told of is offered no more.
         let isWithdrawal: Bool
     }
 
@@ -56,12 +56,15 @@ actor Announcer {
 
     /// Publishes what is true now, as a withdrawal where others were told of something that is offered no more, whether
     /// or not something else has taken its place.
-    func publish() async {
+    ///
+    /// - Parameter isRenewal: whether nothing has changed, so that nobody waits for it.
+    func publish(isRenewal: Bool = false) async {
         let visible = await offers.visible
         guard let sealed = seal(visible) else { return }
         report { () throws(DiscoveryError) in
             try discovery.publish(
-                txt: sealed.settled, whenRationed: sealed.rationed, isWithdrawal: sealed.isWithdrawal)
+                txt: sealed.settled, whenRationed: sealed.rationed,
+                as: sealed.isWithdrawal ? .withdrawal : isRenewal ? .renewal : .update)
         }
         armRenewal()
     }
@@ -128,7 +131,7 @@ actor Announcer {
         if renewal == nil {
             renewal = BatonEventLoop.Timer(on: loop) { [weak self] in
                 guard let self else { return }
-                Task { await self.publish() }
+                Task { await self.publish(isRenewal: true) }
             }
         }
         renewal?.schedule(after: .seconds(Int(Advertisement.maximumTimeToLive) / 2))

@@ -181,8 +181,11 @@ actor PeerConnections {
         }
     }
 
-    /// Keeps a connection while a handoff holds a claim on it, whether there is a stream or not.
-    func hold(_ connection: Connection) {
+    /// Keeps a connection open while a handoff holds a claim on it, with or without streams.
+    ///
+    /// - Parameter previous: the connection that the handoff held until now.
+    func hold(_ connection: Connection, insteadOf previous: Connection?) {
+        if let previous { letGo(of: previous) }
         change(connection) { $0.handoffs += 1 }
     }
 

@@ -13,7 +13,24 @@ import Logging
 ///
 /// Lives on the node's control loop. Nothing that it cannot open changes any state, and it never dials.
 actor PeerDirectory {
-    /// Those who watch at once, the node's own acceptance by rules among them; one more is refused.
+    /// What can be watched.
+    enum Subject: Sendable {
+        /// What is known of the other devices.
+        case devices
+        /// Whether the responder is unavailable.
+        case responder
+
+        /// Those who watch it at once; one more is refused. The devices are watched by the node's own acceptance by
+        /// rules as well, and the responder by every command that offers, accepts or watches.
+        var watcherBound: Int {
+            switch self {
+            case .devices: PeerDirectory.watcherBound
+            case .responder: 128
+            }
+        }
+    }
+
+    /// Those who watch the devices at once.
     static let watcherBound = 32
     /// Sequence numbers are saved at most this often: a crash lets in no older advertisement than that.
     private static let saveInterval = Duration.seconds(30)
@@ -36,14 +53,15 @@ actor PeerDirectory {
     private let epoch: UInt64
     /// Another machine announces itself as this device, and began to do so after this one: the others hear that one.
     private(set) var hasTwin = false
-    private var pinned = PinnedQueries()
+    private var pinned = PinnedInstances()
     private var fullKeyringRetries = FullKeyringRetries()
+    private var presenceLog = PresenceLog()
     private var saved: KnownDevices
     private let (heard, hearing) = AsyncStream<OtherwiseKeyed>.makeStream(
         bufferingPolicy: .bufferingNewest(PeerTable.bound))
     /// What the DNS-SD responder of this machine does.
     private(set) var responder = ResponderState.idle
-    private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
+    private var watchers: [UUID: (subject: Subject, signal: AsyncStream<Void>.Continuation)] = [:]
     private nonisolated let announcements = AnnouncementWaits()
     private var expiryTimer: BatonEventLoop.Timer?
     private var reminder: BatonEventLoop.Timer?
@@ -139,13 +157,13 @@ actor PeerDirectory {
     }
 
     /// A signal for every change, and one at once. Changes that nobody has looked at yet are one signal.
-    func watch() throws(HandoffError) -> AsyncStream<Void> {
-        guard watchers.count < Self.watcherBound else {
-            throw HandoffError(.limitExceeded, "\(Self.watcherBound) commands watch already: end one of them")
+    func watch(_ subject: Subject = .devices) throws(HandoffError) -> AsyncStream<Void> {
+        guard watchers.values.count(where: { $0.subject == subject }) < subject.watcherBound else {
+            throw HandoffError(.limitExceeded, "\(subject.watcherBound) commands watch already: end one of them")
         }
         let id = UUID()
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        watchers[id] = continuation
+        watchers[id] = (subject, continuation)
         continuation.onTermination = { [weak self, loop] _ in
             loop.execute { [weak self] in self?.assumeIsolated { $0.watchers[id] = nil } }
         }
@@ -172,8 +190,10 @@ actor PeerDirectory {
     func handle(_ event: DiscoveryEvent) {
         switch event {
         case .responder(let state):
-            if state != responder { logger.info("discovery: \(state)") }
+            log(state)
+            let isNews = state.isUnavailable != responder.isUnavailable
             responder = state
+            if isNews { signal(.responder) }
         case .record(let instance, let interface, let txt):
             receive(txt, of: instance, interface)
         case .removed(let instance):
@@ -188,7 +208,7 @@ actor PeerDirectory {
     /// Saves what must survive a restart, and ends all watching.
     func stop() async {
         for timer in [expiryTimer, reminder, saveTimer, fullKeyringTimer] { timer?.cancel() }
-        for watcher in watchers.values { watcher.finish() }
+        for watcher in watchers.values { watcher.signal.finish() }
         watchers = [:]
         announcements.stop()
         hearing.finish()
@@ -336,7 +356,7 @@ actor PeerDirectory {
     private func receiveOutdated(
         _ opened: (advertisement: Advertisement, keys: GenerationKeys), of instance: String, _ interface: UInt32
     ) {
-        // It takes no pinned query, and is heard again in its turn.
+        // It is heard, and not pinned.
         if !pinned.contains(instance) { discovery.follow(instance) }
         let unixTime = UInt64(Date().timeIntervalSince1970)
         // Anybody can send again what it said at another time, from another place.
@@ -350,8 +370,8 @@ actor PeerDirectory {
 
     /// Says what an instance is worth that has shown an advertisement of the account.
     ///
-    /// Only what is newer takes a pinned query, so that clones take none; what a clone may be and the device itself as
-    /// well is heard in turn, and what is old is a clone, unless it is the device's own name with an old record of some
+    /// Only an instance that shows something newer is pinned, so that no clone is. An instance that may be a clone or
+    /// the device itself is heard. An old record shows a clone, unless it is under the device's own name, from some
     /// cache.
     private func give(_ verdict: ReplayGuard.Verdict, to instance: String, of device: DeviceID) {
         // A connection may have shown the device before its first advertisement.
@@ -363,8 +383,7 @@ actor PeerDirectory {
             }
             discovery.keep(instance)
         case .duplicate:
-            // Said again of what has a pinned query: the responder may have been started anew, and all queries with
-            // it; or somebody has taken the record away, and the device has put it back.
+            // The responder may have been restarted, or an attacker removed the record and the device put it back.
             let isPinned =
                 pinned.contains(instance)
                 || pinned.restore(instance, of: device, isProved: table.isProved)
@@ -380,10 +399,28 @@ actor PeerDirectory {
         }
     }
 
+    /// Says once that this device is not announced and why, and once that this is over.
+    private func log(_ state: ResponderState) {
+        switch state {
+        case .unavailable(let reason, _) where !responder.isUnavailable:
+            let reason = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
+            logger.warning("this device is not announced and finds no others: \(reason)")
+        case .running where responder.isUnavailable:
+            logger.notice("this device is announced again")
+        case .idle, .running, .unavailable: break
+        }
+    }
+
     /// Tells whoever watches to look again.
     func changed() {
-        for watcher in watchers.values { watcher.yield() }
+        signal(.devices)
+        let present = table.peers.filter { $0.value.isPresent }.mapValues(\.name)
+        for sentence in presenceLog.update(present, at: .now) { logger.notice("\(sentence)") }
         armExpiry()
+    }
+
+    private func signal(_ subject: Subject) {
+        for watcher in watchers.values where watcher.subject == subject { watcher.signal.yield() }
     }
 
     private func armExpiry() {

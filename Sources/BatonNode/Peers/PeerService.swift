@@ -74,7 +74,8 @@ struct PeerService: Sendable {
                 try await stream.respond(.release(.init()))
                 await stream.finish()
             case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
-                .documentRead, .access, .willSave, .willContinue, .continueActivity, .didFail:
+                .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .willSave, .willContinue,
+                .continueActivity, .didFail:
                 try await localRequests?(request, stream)
             }
         } catch {
@@ -96,7 +97,8 @@ struct PeerService: Sendable {
         case .accountState, .activityList, .payload, .documentManifest, .continuationStream, .continued, .release:
             break
         case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
-            .documentRead, .access, .willSave, .willContinue, .continueActivity, .didFail:
+            .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .willSave, .willContinue,
+            .continueActivity, .didFail:
             guard localRequests != nil else {
                 throw HandoffError(.unsupported, "this request is for the local socket only")
             }
@@ -129,7 +131,7 @@ struct PeerService: Sendable {
         _ id: ActivityID, to device: PeerName, on stream: BatonTransport.Stream, of offers: Offers
     ) async throws(HandoffError) {
         let (claim, payload) = try await offers.claim(id, by: device) {
-            await stream.gone()
+            await stream.untilClosedOrCancelled()
             guard !Task.isCancelled else { return nil }
             do throws(TransportError) {
                 _ = try await stream.read()

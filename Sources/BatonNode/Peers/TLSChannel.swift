@@ -113,7 +113,7 @@ extension TransportError {
                 .refused,
                 error.alert == nil
                     ? "the device has been revoked"
-                    : "this device was revoked from the account, and its other devices serve it no more.")
+                    : "this device was revoked from the account, and its other devices serve it no more")
         case .wrongPeer:
             self.init(.refused, "another device than the one that was dialled answered")
         case .ownIdentity:

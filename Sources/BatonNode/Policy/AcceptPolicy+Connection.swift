@@ -80,12 +80,12 @@ extension Handoff.Plan {
         try rule.require(type: nil, size: size)
         guard let deciding else {
             throw HandoffError(
-                .refused, "\(origin.name) is reached over another network than the rule in line \(rule.line) is about.")
+                .refused, "\(origin.name) is reached over another network than the rule in line \(rule.line) is about")
         }
         throw HandoffError(
             .refused,
             "as \(origin.name) is reached now, another rule decides than that in line \(rule.line). Line"
-                + " \(deciding.line): \(deciding).")
+                + " \(deciding.line): \(deciding)")
     }
 
     /// What a document counts for: for a user what was listed, for a rule all that is in it.
@@ -97,6 +97,6 @@ extension Handoff.Plan {
 extension HandoffError {
     /// The user's policy refuses an activity.
     init(refusedBy rule: AcceptPolicy.Rule) {
-        self.init(.refused, "the accept policy of this device refuses it. Line \(rule.line): \(rule).")
+        self.init(.refused, "the accept policy of this device refuses it. Line \(rule.line): \(rule)")
     }
 }

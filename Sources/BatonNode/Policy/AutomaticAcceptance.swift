@@ -163,7 +163,10 @@ actor AutomaticAcceptance {
     private func say(tooMany candidate: Candidate) {
         guard let unsaid = fullness.note(at: .now) else { return }
         logger.warning(
-            "accept policy: “\(candidate.summary.title)” from \(candidate.peer.name) is left to you: too many wait already",
+            """
+            accept policy: “\(candidate.summary.title)” from \(candidate.peer.name) is left to you: too many wait \
+            already
+            """,
             metadata: unsaid > 0 ? ["leftSinceLastSaid": "\(unsaid)"] : nil)
     }
 
@@ -225,6 +228,10 @@ actor AutomaticAcceptance {
         do {
             try await handoffs.insert(handoff)
         } catch {
+            if error.code == .destinationExists {
+                logger.notice("\(what) is left to the user, who is receiving it there")
+                return .done
+            }
             say(waiting: what, error)
             return .waits(candidate)
         }
@@ -305,7 +312,7 @@ actor AutomaticAcceptance {
         var isWell = false
         // What was there when the device had gone; what is told again meanwhile is no news of it.
         var bytesWhenGone: UInt64?
-        for await event in handoff.events {
+        for await event in handoff.events.stream {
             switch event.kind {
             case .continued(let continued):
                 isWell = true
@@ -352,11 +359,11 @@ extension AcceptPolicy.Rule {
     /// - Throws: `refused`, with the rule.
     func require(type: String?, size: UInt64) throws(HandoffError) {
         if let type, let pattern = self.type, !Wildcard.matches(pattern, type) {
-            throw HandoffError(.refused, "its type is \(type) now, which the rule in line \(line) does not accept.")
+            throw HandoffError(.refused, "its type is \(type) now, which the rule in line \(line) does not accept")
         }
         guard maximumSize.map({ size <= $0 }) ?? true else {
             throw HandoffError(
-                .refused, "it has \(HumanUnits.bytes(size)) now, more than the rule in line \(line) accepts.")
+                .refused, "it has \(HumanUnits.bytes(size)) now, more than the rule in line \(line) accepts")
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonDocuments
 import BatonEventLoop
 import BatonProtocol
 import Glibc
@@ -59,7 +60,7 @@ actor PolicyKeeper {
             guard problem != before else { return }
             logger.warning("accept policy: \(path): \(error); \(AcceptPolicyFile.meaningOfMistake)")
         } else if !isFirst || !policy.rules.isEmpty {
-            logger.notice("accept policy: \(policy.rules.count) rules")
+            logger.notice("accept policy: \(HumanUnits.count(policy.rules.count, "rule"))")
         }
     }
 }

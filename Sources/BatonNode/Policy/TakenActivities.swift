@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonApplications
 import BatonEventLoop
 import FoundationEssentials
 
@@ -50,7 +51,7 @@ actor TakenActivities {
     }
 
     private func write(_ known: [String]) throws {
-        try Data(known.map { $0 + "\n" }.joined().utf8).write(to: URL(filePath: path), options: .atomic)
+        try SmallFile.replace(FilePath(path), with: Array(known.map { $0 + "\n" }.joined().utf8))
         entries = known
     }
 

@@ -94,8 +94,8 @@ extension SharedRoots {
         guard let root = self[place.root] else {
             throw HandoffError(
                 .accessRefused,
-                "“\(key)” is a file in the folder that \(device) shares as \(place.root), and this device shares none of"
-                    + " that name: run `baton roots add \(place.root) FOLDER` here, and accept again.")
+                "“\(key)” is a file in the folder that \(device) shares as \(place.root), and this device shares none"
+                    + " of that name: run `baton roots add \(place.root) FOLDER` here, and accept again")
         }
         let found: FileLookup.Found
         do {
@@ -104,13 +104,13 @@ extension SharedRoots {
             throw HandoffError(
                 .accessRefused,
                 "“\(key)” is a file in the shared folder \(place.root), which cannot be used here (\(error)): see"
-                    + " `baton roots`.")
+                    + " `baton roots`")
         }
         guard found != .outside || !checks.contains(.beneath) else {
             throw HandoffError(
                 .accessRefused,
-                "“\(key)” is a file in the shared folder \(place.root), and a link there leads out of it on this device:"
-                    + " replace the link, or share the folder that it leads to.")
+                "“\(key)” is a file in the shared folder \(place.root), and a link there leads out of it on this"
+                    + " device: replace the link, or share the folder that it leads to")
         }
         return root.path(of: place)
     }

@@ -44,17 +44,17 @@ extension SharedFiles {
             if CarriedURL.isCarried(url) {
                 throw HandoffError(
                     .invalidRequest,
-                    "“\(key)” is a URL that nodes use among themselves: offer the document once it has arrived.")
+                    "“\(key)” is a URL that nodes use among themselves: offer the document once it has arrived")
             }
             guard url.isOfScheme("file") else { return url }
             guard let file = FileURL(url), let path = FilePath(bytes: file.path) else {
-                throw HandoffError(.invalidRequest, "“\(key)” is a URL of no file of this device.")
+                throw HandoffError(.invalidRequest, "“\(key)” is a URL of no file of this device")
             }
             let resolved: FilePath
             do {
                 resolved = try FileLookup.resolved(path)
             } catch {
-                throw HandoffError(.invalidRequest, "“\(key)” names a file that is not there or cannot be reached.")
+                throw HandoffError(.invalidRequest, "“\(key)” names a file that is not there or cannot be reached")
             }
             var place = roots.place(of: resolved)
             place?.isFolder = file.path.count > 1 && file.path.last == UInt8(ascii: "/")
@@ -64,7 +64,7 @@ extension SharedFiles {
                 throw HandoffError(
                     .invalidRequest,
                     "“\(key)” names a second file outside of all shared folders, and an activity takes one document"
-                        + " along: share its folder with `baton roots add`, or offer it by itself.")
+                        + " along: share its folder with `baton roots add`, or offer it by itself")
             }
             do {
                 document = try DocumentSource.inspect(path)
@@ -72,7 +72,7 @@ extension SharedFiles {
                 throw HandoffError(
                     .invalidRequest,
                     "“\(key)” names what cannot be sent as a document: only a file can that may be read, or share its"
-                        + " folder with `baton roots add`.")
+                        + " folder with `baton roots add`")
             }
             documentPath = resolved
             return CarriedURL.document(nil, suffix: file.suffix).text

@@ -86,14 +86,14 @@ actor SharedFiles {
         do {
             resolved = try FileLookup.resolved(path)
         } catch {
-            throw HandoffError(.accessRefused, "\(shown(path)) is not there, or cannot be reached (\(error)).")
+            throw HandoffError(.accessRefused, "\(shown(path)) is not there, or cannot be reached (\(error))")
         }
         if roots.place(of: resolved) != nil { return }
         if let application, granted.contains(resolved, for: application) { return }
         throw HandoffError(
             .accessRefused,
             "\(shown(path)) is in no shared folder of this device, and came with no activity of this application: see"
-                + " `baton roots --help`.")
+                + " `baton roots --help`")
     }
 
     private func shown(_ path: FilePath) -> String { NameDisplay.escaped(path.bytes) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonApplications
 import BatonEventLoop
 package import BatonTransport
 import FoundationEssentials
@@ -72,8 +73,7 @@ package enum SharedRootsFile {
         // A link to the file, as of those who keep their configuration elsewhere, stays one.
         let target = URL(filePath: path.string).resolvingSymlinksInPath()
         do {
-            try Data(content).write(to: target, options: .atomic)
-            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: target.path)
+            try SmallFile.replace(FilePath(target.path), with: content)
         } catch {
             throw ConfigurationError("it cannot be written (\(error))")
         }

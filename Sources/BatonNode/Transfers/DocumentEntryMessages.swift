@@ -18,6 +18,7 @@ extension WireDocumentEntry {
                 $0.nanoseconds = UInt32(clamping: modified.nanoseconds)
             }
         }
+        if let permissions = entry.permissions { mode = UInt32(permissions) }
         switch entry.kind {
         case .folder: kind = .folder
         case .link(let target):
@@ -60,7 +61,9 @@ extension WireDocumentEntry {
                     version: FileVersion(bytes: version) ?? .none))
         case .UNRECOGNIZED: throw DocumentError(.badName, path.description)
         }
-        return DocumentEntry(path: path, kind: kind, modified: time)
+        // Whatever else is in it, such as a set-id bit, is no permission.
+        return DocumentEntry(
+            path: path, kind: kind, modified: time, permissions: hasMode ? UInt16(mode & 0o777) : nil)
     }
 }
 
@@ -72,7 +75,7 @@ extension DocumentTree {
     ///   - checks: what is looked at.
     /// - Throws: `incomplete` where nothing came, `busy` where there is no room.
     static func received(
-        _ records: RecordSequence<WireDocumentEntry>, room: GrowingRoom?, checks: ReceivingChecks
+        _ records: RecordSequence<WireDocumentEntry>, room: ByteReservation?, checks: ReceivingChecks
     ) async throws -> DocumentTree {
         var records = records.makeAsyncIterator()
         guard let root = try await records.next() else {

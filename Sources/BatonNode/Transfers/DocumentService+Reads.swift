@@ -260,9 +260,10 @@ extension DocumentService {
         _ buffer: Buffer, to stream: BatonTransport.Stream, within watch: StallWatch
     ) async throws(HandoffError) {
         do throws(HandoffError) {
-            _ = try await watch.bound("the application did not read") {
+            let queued = try await watch.bound("the application did not read") {
                 try await stream.write(buffer, queueBound: 0)
             }
+            guard queued == 0 else { throw HandoffError(documentCause: CancellationError()) }
         } catch {
             // Drops what is queued, which nobody may fill before.
             await stream.reset(error.resetCode)
@@ -383,7 +384,7 @@ struct DocumentPart: Sendable {
 
 extension HandoffError {
     /// What can still be told of it once a stream was answered.
-    fileprivate var resetCode: ApplicationErrorCode {
+    var resetCode: ApplicationErrorCode {
         switch code {
         case .documentChanged: .sourceChanged
         case .timedOut: .timeout

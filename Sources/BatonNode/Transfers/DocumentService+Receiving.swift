@@ -120,7 +120,7 @@ extension DocumentService {
     static func refuseFolder(_ tree: DocumentTree, listedAs type: String) throws(HandoffError) {
         let type = type.lowercased()
         guard !tree.isFolder || !type.hasPrefix("public.") || type == ActivityType.folder else {
-            throw HandoffError(.refused, "\(tree.label) is a folder now, and something of type \(type) was accepted.")
+            throw HandoffError(.refused, "\(tree.label) is a folder now, and something of type \(type) was accepted")
         }
     }
 
@@ -153,8 +153,8 @@ extension DocumentService {
             await stream.reset(.protocolError)
             throw HandoffError(.internal, "the other side gave an answer that cannot be read")
         }
-        var room: GrowingRoom?
-        if case .device(let device) = await connection.peer { room = descriptions?.room(of: device) }
+        var room: ByteReservation?
+        if case .device(let device) = await connection.peer { room = descriptions?.reservation(of: device) }
         return try await withDeadline(descriptionDeadline, late) { [room] in
             await stream.finish()
             do {
@@ -219,8 +219,8 @@ extension DocumentService {
                 }
                 try await writer.begin(missing)
                 upstream.beginReports(every: repeatInterval)
-                let settle: @Sendable () async -> Void = { await stream.settle() }
-                try await withStallWatch(stallDeadline, shortening: settle) { watch in
+                let lowerReadBound: @Sendable () async -> Void = { await stream.lowerReadBound() }
+                try await withStallWatch(stallDeadline, shortening: lowerReadBound) { watch in
                     try await receive(stream, into: writer, noting: report, within: watch) {
                         progress(report)
                         try upstream.requireReports()

@@ -38,8 +38,7 @@ extension DocumentService {
     /// for.
     private func sharedPlace(of source: DocumentSource) async -> CarriedURL? {
         try? await withDeadline(Self.sharedFolderDeadline, "the shared folders were not there") { [offers] in
-            try await Task<CarriedURL?, any Error> { await offers.files.carriedURL(ofDocument: source.path) }
-                .valueUnlessCancelled
+            await offers.files.carriedURL(ofDocument: source.path)
         }
     }
 
@@ -114,7 +113,7 @@ extension DocumentService {
                 await show(reader, pool, on: stream)
             } else {
                 // Where there is none the document is sent whole.
-                let room = olderCopies?.room(of: device.id)
+                let room = olderCopies?.reservation(of: device.id)
                 let keepsCopies = room?.grow(by: request.pieceSize > 0 ? SignatureIndex.memoryBound : 0) ?? true
                 await transfer(reader, request, keepingCopies: keepsCopies, for: claim, claimID, on: stream)
                 withExtendedLifetime(room) {}
@@ -133,7 +132,7 @@ extension DocumentService {
     ) async throws(HandoffError) -> Value {
         let working = Task { try await work() }
         let watching = Task {
-            await stream.gone()
+            await stream.untilClosedOrCancelled()
             working.cancel()
         }
         defer { watching.cancel() }
@@ -172,7 +171,7 @@ extension DocumentService {
         // What fails has aborted the stream, which is all that who looks is told.
         let report = TransferReport(of: reader.document.tree.size)
         // Somebody waits for it now; a document in full has time.
-        await stream.setWeight(Limits.heaviest)
+        await stream.setWeight(Limits.maximumWeight)
         try? await withStallWatch(stallDeadline) {
             try await pump(
                 reader, SendingBuffers(of: pool, atMost: Self.buffersOfPreview), to: stream, report: report, within: $0)
@@ -190,7 +189,7 @@ extension DocumentService {
             await reader.take(
                 DocumentReader.Encodings(
                     signatures: try await signatures(
-                        upstream, request, areKept: keepsCopies, in: reader.document.tree.layout, report, of: claim),
+                        upstream, request, areKept: keepsCopies, in: reader.document.tree.layout, report, of: claimID),
                     takesCompressed: request.takesCompressed))
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -200,26 +199,36 @@ extension DocumentService {
                             report: report, within: $0)
                     }
                 }
-                group.addTask { try await follow(upstream, report, of: claim) }
+                group.addTask { try await follow(upstream, report, of: claimID) }
                 for try await () in group {}
             }
         } catch {
             let failure = HandoffError(documentCause: error)
-            // Of a document that changed the other device asks what differs, and it has asked anew where it goes on by
-            // another connection; should it give up, it says so itself.
-            if failure.code != .documentChanged, await !limit.isSuperseded(claimID) {
-                await offers.fail(claimID, by: claim.device, with: failure)
-            }
-            await stream.reset(failure.code == .documentChanged ? .sourceChanged : .internalError)
+            if await !limit.isSuperseded(claimID) { await tell(failure, of: claimID, by: claim.device) }
+            await stream.reset(failure.resetCode)
         }
         await reader.close()
+    }
+
+    /// Tells the offering application why a transfer has ended, if the other device does not say what becomes of it.
+    private func tell(_ failure: HandoffError, of claimID: ClaimID, by device: PeerName) async {
+        switch failure.code {
+        case .documentChanged, .cancelled:
+            // The device asks for what differs, or goes on by another connection, or lets the claim go.
+            return
+        case .connectionLost, .timedOut:
+            // The device goes on by itself as soon as it can reach this one again.
+            await offers.interrupt(claimID, by: device, because: failure)
+        default:
+            await offers.fail(claimID, by: device, with: failure)
+        }
     }
 
     /// Which bytes the other device has, which it reads its older copies for: while that takes long, the offering
     /// application is told so. What it has of the document is all that it does not ask for.
     private func signatures(
         _ upstream: UpstreamRecords, _ request: WireDocumentRangesRequest, areKept: Bool, in layout: ChunkLayout,
-        _ report: TransferReport, of claim: Claim
+        _ report: TransferReport, of claim: ClaimID
     ) async throws(HandoffError) -> SignatureIndex? {
         // With the most ranges more may be missing than is asked for, and nobody knows how much.
         guard request.pieceSize > 0, request.ranges.count < DocumentWriter.rangeLimit else {
@@ -239,7 +248,7 @@ extension DocumentService {
             await latest.repeatWhileStill { progress in
                 var progress = progress
                 progress.bottleneck = WireTransferBottleneck(here: .link, there: report.bottleneckThere)
-                await offers.report(.progress(progress), of: claim)
+                await offers.report(progress, of: claim)
             }
         }
         let result: Result<SignatureIndex?, HandoffError>
@@ -299,7 +308,7 @@ extension DocumentService {
         } catch {
             let failure = HandoffError(documentCause: error)
             // What is queued is dropped before its buffers can be filled by somebody else.
-            await stream.reset(failure.code == .documentChanged ? .sourceChanged : .internalError)
+            await stream.reset(failure.resetCode)
             buffers.releaseAll()
             throw failure
         }
@@ -308,19 +317,21 @@ extension DocumentService {
 
     /// Tells the offering application how far the other device is, as that one says.
     private func follow(
-        _ upstream: UpstreamRecords, _ report: TransferReport, of claim: Claim
+        _ upstream: UpstreamRecords, _ report: TransferReport, of claim: ClaimID
     ) async throws(HandoffError) {
         let latest = LatestProgress()
         let repeating = Task { [offers] in
-            await latest.repeatWhileStill { await offers.report(.progress($0), of: claim) }
+            await latest.repeatWhileStill { await offers.report($0, of: claim) }
         }
-        do {
-            while let received = try await upstream.report(deadline: commitDeadline) {
-                report.hear(Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown)
-                report.advance(to: received.verifiedBytes)
-                latest.set(report)
-                await offers.report(.progress(report.progress()), of: claim)
-                if received.committed { break }
+        do throws(HandoffError) {
+            try await withStallWatch(commitDeadline) { [offers] watch in
+                while let received = try await upstream.report(within: watch) {
+                    report.hear(Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown)
+                    report.advance(to: received.verifiedBytes)
+                    latest.set(report)
+                    await offers.report(report.progress(), of: claim)
+                    if received.committed { break }
+                }
             }
         } catch {
             repeating.cancel()

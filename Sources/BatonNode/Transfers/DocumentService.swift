@@ -75,7 +75,7 @@ struct DocumentService: Sendable {
     static func inspect(
         _ path: FilePath, calledInErrors name: String? = nil, countedIn descriptions: SharedPart?
     ) async throws(HandoffError) -> DocumentSource {
-        let room = descriptions?.room(of: Self.applications)
+        let room = descriptions?.reservation(of: Self.applications)
         return try await looking(calledInErrors: name) { (inspector) throws(DocumentError) in
             try await inspector.inspect(path, room)
         }
@@ -90,7 +90,7 @@ struct DocumentService: Sendable {
     func scan(
         _ path: FilePath, for device: PeerName? = nil, calledInErrors name: String? = nil
     ) async throws(HandoffError) -> ScannedDocument {
-        let room = descriptions?.room(of: device?.id ?? Self.applications)
+        let room = descriptions?.reservation(of: device?.id ?? Self.applications)
         let absence = absence
         return try await Self.looking(calledInErrors: name) { (inspector) throws(DocumentError) in
             try await inspector.scan(path, room, awaitedFor: absence)
@@ -101,7 +101,7 @@ struct DocumentService: Sendable {
     ///
     /// - Throws: `invalidRequest` where the folder has no such file.
     func scan(_ file: EntryPath, in folder: FilePath) async throws(HandoffError) -> ScannedDocument {
-        let room = descriptions?.room(of: Self.applications)
+        let room = descriptions?.reservation(of: Self.applications)
         let scanned = try await Self.looking(calledInErrors: nil) { (inspector) throws(DocumentError) in
             try await inspector.scan(file, in: folder, room)
         }
@@ -129,8 +129,8 @@ struct DocumentService: Sendable {
             guard error.code != .missing, error.code != .unreadable else {
                 throw HandoffError(
                     .documentUnreadable,
-                    "'\(name)' can no longer be read on the device that offers it: it was moved or removed there, or its"
-                        + " permissions were changed")
+                    "'\(name)' can no longer be read on the device that offers it: it was moved or removed there,"
+                        + " or its permissions were changed")
             }
             throw HandoffError(DocumentError(error.code, name, underlyingError: error.underlyingError))
         }
@@ -158,12 +158,12 @@ private actor DocumentInspector {
         executor = try BlockingExecutor(name: "baton-inspector")
     }
 
-    func inspect(_ path: FilePath, _ room: GrowingRoom?) throws(DocumentError) -> DocumentSource {
+    func inspect(_ path: FilePath, _ room: ByteReservation?) throws(DocumentError) -> DocumentSource {
         try DocumentSource.survey(path, room: room)
     }
 
     func scan(
-        _ path: FilePath, _ room: GrowingRoom?, awaitedFor time: Duration
+        _ path: FilePath, _ room: ByteReservation?, awaitedFor time: Duration
     ) async throws(DocumentError) -> ScannedDocument {
         let end = ContinuousClock.now + time
         while true {
@@ -182,7 +182,7 @@ private actor DocumentInspector {
 
     /// Nil where the folder has no such file, or it is behind a link.
     func scan(
-        _ file: EntryPath, in folder: FilePath, _ room: GrowingRoom?
+        _ file: EntryPath, in folder: FilePath, _ room: ByteReservation?
     ) throws(DocumentError) -> ScannedDocument? {
         guard let below = FilePath(bytes: file.bytes) else { return nil }
         let names = file.bytes.split(separator: UInt8(ascii: "/")).map(Array.init)

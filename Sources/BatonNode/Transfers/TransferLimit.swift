@@ -92,6 +92,9 @@ actor TransferLimit {
         sent[claim] = Sent(abort: abort)
     }
 
+    /// Ends what is being sent for a claim, if anything is.
+    func cancel(_ claim: ClaimID) async { await sent[claim]?.abort() }
+
     /// Whether a newer request of the claim waits for this transfer's end.
     func isSuperseded(_ claim: ClaimID) -> Bool { sent[claim]?.isSuperseded ?? false }
 

@@ -10,6 +10,7 @@ import FoundationEssentials
 actor UpstreamRecords {
     private var records: RecordSequence<WireDocumentUpstream>.Iterator
     private let stallDeadline: Duration
+    private var budget = ReportBudget(now: .now)
 
     init(_ stream: BatonTransport.Stream, stallDeadline: Duration) {
         records = stream.records(of: WireDocumentUpstream.self).makeAsyncIterator()
@@ -24,10 +25,18 @@ actor UpstreamRecords {
     ///   - heard: called when some have come, be it none.
     /// - Returns: nil where none come, or none are kept.
     func signatures(
-        pieceSize: UInt64, areKept: Bool = true, heard: @Sendable () -> Void = {}
+        pieceSize: UInt64, areKept: Bool = true, heard: @escaping @Sendable () -> Void = {}
     ) async throws(HandoffError) -> SignatureIndex? {
-        guard var order = try UpstreamSignatures(pieceSize: pieceSize, areKept: areKept) else { return nil }
-        while let kind = try await next(within: stallDeadline) {
+        guard let order = try UpstreamSignatures(pieceSize: pieceSize, areKept: areKept) else { return nil }
+        return try await withStallWatch(stallDeadline) { watch in
+            try await self.signatures(in: order, within: watch, heard: heard)
+        }
+    }
+
+    private func signatures(
+        in order: consuming UpstreamSignatures, within watch: StallWatch, heard: () -> Void
+    ) async throws(HandoffError) -> SignatureIndex? {
+        while let kind = try await next(within: watch) {
             heard()
             if try order.take(kind) { return order.index }
         }
@@ -35,19 +44,56 @@ actor UpstreamRecords {
     }
 
     /// The next report; nil when no more come.
-    func report(deadline: Duration) async throws(HandoffError) -> WireDocumentUpstream.Report? {
-        guard let kind = try await next(within: deadline) else { return nil }
+    ///
+    /// - Parameter watch: bounds the wait. One watch for all reports: a deadline of its own for each would stay in
+    ///   memory until it is over.
+    func report(within watch: StallWatch) async throws(HandoffError) -> WireDocumentUpstream.Report? {
+        guard let kind = try await next(within: watch) else { return nil }
         return try UpstreamSignatures.report(kind)
     }
 
-    private func next(within deadline: Duration) async throws(HandoffError) -> WireDocumentUpstream.OneOf_Kind? {
-        try await withDeadline(deadline, "the other side did not say how far it is") { try await self.next() }
+    private func next(within watch: StallWatch) async throws(HandoffError) -> WireDocumentUpstream.OneOf_Kind? {
+        let kind = try await watch.bound("the other side did not say how far it is") { try await self.next() }
+        // The number of signatures is bounded: only records without any could go on for ever.
+        if case .signatures(let batch)? = kind, !batch.pieces.isEmpty { return kind }
+        if kind != nil { try budget.spend(now: .now) }
+        return kind
     }
 
     private func next() async throws(HandoffError) -> WireDocumentUpstream.OneOf_Kind? {
         var iterator = records
         defer { records = iterator }
         return try await iterator.next(isolation: self)?.kind
+    }
+}
+
+/// How many reports a device may send about one document: ``burst``, and ``rate`` more in each second.
+///
+/// Each report costs this device some 20 µs and wakes the offering application. Baton reports five times a second at
+/// the most. Silent seconds count as well, because a link that stood still brings all that waited at once. A value.
+struct ReportBudget {
+    /// Reports in a second: 20.
+    static let rate = 20
+    /// Reports beyond that: 256.
+    static let burst = 256
+
+    private let start: Instant
+    private var count = 0
+
+    init(now: Instant) {
+        start = now
+    }
+
+    /// Takes note of one more report.
+    ///
+    /// - Throws: `invalidRequest` where there were too many.
+    mutating func spend(now: Instant) throws(HandoffError) {
+        count += 1
+        let seconds = Int(clamping: (now - start).components.seconds)
+        guard count - Self.burst <= seconds * Self.rate else {
+            throw HandoffError(
+                .invalidRequest, "the other side reports more than \(Self.rate) times a second how far it is")
+        }
     }
 }
 

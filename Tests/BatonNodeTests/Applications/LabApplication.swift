@@ -6,6 +6,10 @@ import Testing
 
 /// `baton application` on a lab host: an application that the test plays.
 struct LabApplication {
+    /// The example program in Python.
+    static let client = URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(path: "../../../Sources/Examples/PythonClient/client.py").standardizedFileURL.path
+
     let command: HostCommand
 
     init(_ lab: HandoffLab, on host: Int, _ manifest: URL, home: URL? = nil) async throws {

@@ -8,7 +8,6 @@ import Testing
 /// with `baton application`, as any program does.
 @Suite(.serialized, .lab, .timeLimit(.minutes(5)))
 struct LabContinuationTests {
-    private static let client = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "client.py").path
 
     @Test("Accept starts a stopped application, which is told first, then given the activity; streams go both ways")
     func launched() async throws {
@@ -19,11 +18,11 @@ struct LabContinuationTests {
         let reader = try LabManifest.write(lab, "org.example.reader", versions: "1-2")
         let registered = try await lab.run(
             2, "applications", "register", reader.path, "--command",
-            "python3 \(Self.client) continue \(Lab.product("baton")) org.example.reader \(logs[1])")
+            "python3 \(LabApplication.client) continue \(Lab.product("baton")) org.example.reader \(logs[1])")
         #expect(registered.status == 0, "\(registered.errors)")
         let writer = try LabManifest.write(lab, "org.example.writer")
         let origin = try lab.startProgram(
-            1, ["python3", Self.client, "offer", Lab.product("baton"), writer.path, logs[0]])
+            1, ["python3", LabApplication.client, "offer", Lab.product("baton"), writer.path, logs[0]])
 
         let accepted = try await lab.run(2, "accept", "--wait", "30", "--json")
         #expect(accepted.status == 0, "\(accepted.errors)\(origin.errors)")

@@ -65,7 +65,7 @@ struct LabLibraryProbeTests {
         let data = try lab.destination("data")
         let entries = data.appendingPathComponent("applications")
         try FileManager.default.createDirectory(at: entries, withIntermediateDirectories: true)
-        let client = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "client.py").path
+        let client = LabApplication.client
         let log = lab.folder.appendingPathComponent("desktop-log").path
         let entry = """
             [Desktop Entry]

@@ -4,7 +4,7 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// Programs in another language that meet with a failure, and go on: `client.py` beside this file.
+/// Programs in another language that meet with a failure, and go on: the Python example.
 @Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabPythonClientTests {
     @Test("What Python does not handle its user is told of; the origin hears it, updates its note, and is continued")
@@ -12,7 +12,7 @@ struct LabPythonClientTests {
         let lab = try await HandoffLab()
         defer { lab.down() }
         _ = try await lab.startNodes()
-        let client = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "client.py").path
+        let client = LabApplication.client
         func log(_ host: Int) -> URL { lab.folder.appending(path: "client-\(host)") }
         func told(_ host: Int) -> [BridgeLine] {
             ((try? String(contentsOf: log(host), encoding: .utf8)) ?? "").split(separator: "\n")

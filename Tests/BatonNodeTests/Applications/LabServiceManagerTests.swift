@@ -6,11 +6,8 @@ import Testing
 
 /// `systemd --user` on a lab host, by `service-manager.sh`.
 enum LabServiceManager {
-    static let script = file("service-manager.sh")
-
-    static func file(_ name: String) -> String {
-        URL(filePath: #filePath).deletingLastPathComponent().appending(path: name).path
-    }
+    static let script = URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(path: "service-manager.sh").path
 
     /// Why there can be no manager here, as a sentence; nil when there can be one.
     static let unavailableReason: String? = {
@@ -51,7 +48,7 @@ struct LabServiceManagerTests {
         let text = """
             #!/bin/sh
             cat /proc/self/cgroup >>'\(groups.path)'
-            exec python3 '\(LabServiceManager.file("client.py"))' continue '\(Lab.product("baton"))' "$1" '\(log.path)'
+            exec python3 '\(LabApplication.client)' continue '\(Lab.product("baton"))' "$1" '\(log.path)'
 
             """
         try Data(text.utf8).write(to: program)

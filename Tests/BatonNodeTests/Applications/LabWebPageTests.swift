@@ -8,7 +8,6 @@ import Testing
 /// browser.
 @Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabWebPageTests {
-    private static let client = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "client.py").path
     private static let server = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "BatonWebTests/Support/server.py").path
 
@@ -93,7 +92,7 @@ struct LabWebPageTests {
             let manifest = try LabManifest.write(lab, identifier).path
             let log = log(of: identifier).path
             try await register(
-                "python3 \(LabWebPageTests.client) continue \(Lab.product("baton")) \(manifest) \(log)", as: identifier)
+                "python3 \(LabApplication.client) continue \(Lab.product("baton")) \(manifest) \(log)", as: identifier)
         }
 
         func accept(

@@ -63,7 +63,8 @@ struct NodeParts {
             budget: budget.devices, on: loop, logger: logger)
         let home = try Home(environment: ["BATON_HOME": account.root.string])
         handoffSwitch = HandoffSwitchKeeper(
-            path: account.root.appending("handoff").string, on: storage, logger: logger)
+            path: account.root.appending("handoff"), marker: account.root.appending("handoff-switched"), on: storage,
+            logger: logger)
         applications = Applications(
             keeper: ApplicationKeeper(home: home, environment: [:], on: storage, logger: logger),
             handoffSwitch: handoffSwitch,
@@ -74,7 +75,7 @@ struct NodeParts {
 
     /// A record is on the network under a name.
     func announce(_ strings: [[UInt8]], under instance: String) async {
-        await discovery.see(instance, "local.", isAdded: true)
+        await discovery.see(instance, "local.", on: 1, isAdded: true)
         await directory.handle(
             .record(instance: instance, interfaceIndex: 1, txt: strings.flatMap { [UInt8($0.count)] + $0 }))
     }

@@ -2,17 +2,18 @@
 
 import BatonAccount
 
-/// The instances whose DNS-SD query is pinned: those that were first to show newer state of a device.
+/// The instances that discovery keeps, and so never forgets while they are on the network: those that were first to
+/// show newer state of a device.
 ///
 /// Anyone can replay a device's record under any number of instance names. Only the device itself, or an attacker that
 /// is faster, is the first to show newer state. A device has one instance, and two while it changes its name. A member
 /// of the account can invent any number of devices, until a connection has to prove them.
-struct PinnedQueries {
+struct PinnedInstances {
     /// Pinned instances of one device: more than it ever has itself, and few enough that an attacker who wins all four
     /// takes nothing from other devices.
     static var boundPerDevice: Int { 4 }
-    /// Pinned instances of all devices that no connection has proved: a third of all pinned queries. A new device gets
-    /// one, and can lose it to newer devices; its records are then queried in turn, for half a minute each.
+    /// Pinned instances of all devices that no connection has proved. A new device gets one, and can lose it to newer
+    /// devices. Then its records are heard as before, but discovery may forget it if thousands are on the network.
     static var boundUnproved: Int { 16 }
     /// Removed instances that are remembered, of all devices. The oldest is forgotten first.
     static var boundGone: Int { 64 }
@@ -22,7 +23,7 @@ struct PinnedQueries {
     /// Instances whose record was removed, which anyone can cause. The next record under the name may be genuine.
     private var gone: [(name: String, device: DeviceID)] = []
 
-    /// Whether an instance has a pinned query.
+    /// Whether an instance is pinned.
     func contains(_ instance: String) -> Bool { instances.contains { $0.name == instance } }
 
     /// The device that an instance was pinned for, also if the instance is gone since.

@@ -6,8 +6,8 @@ import Testing
 
 @testable import BatonNode
 
-@Suite("Instances with a pinned query")
-struct PinnedQueriesTests {
+@Suite("Pinned instances")
+struct PinnedInstancesTests {
     private let devices: [DeviceID]
 
     init() throws {
@@ -18,9 +18,9 @@ struct PinnedQueriesTests {
 
     @Test("A device has so many, and the one that was first longest ago makes room")
     func bounded() {
-        var pinned = PinnedQueries()
+        var pinned = PinnedInstances()
         #expect(pinned.add("elsewhere", of: devices[1], isProved: proved) == nil)
-        for number in 0..<PinnedQueries.boundPerDevice {
+        for number in 0..<PinnedInstances.boundPerDevice {
             #expect(pinned.add("\(number)", of: devices[0], isProved: proved) == nil)
         }
         // First again: it is no longer the one that was first longest ago.
@@ -32,8 +32,8 @@ struct PinnedQueriesTests {
 
     @Test("An instance that has gone makes room, and one that is of another device now is of that one alone")
     func leaving() {
-        var pinned = PinnedQueries()
-        for number in 0..<PinnedQueries.boundPerDevice {
+        var pinned = PinnedInstances()
+        for number in 0..<PinnedInstances.boundPerDevice {
             _ = pinned.add("\(number)", of: devices[0], isProved: proved)
         }
         pinned.remove("2")
@@ -44,19 +44,19 @@ struct PinnedQueriesTests {
 
     @Test("Of instances that have gone it is known whose they were: of so many of a device, and of so many in all")
     func gone() {
-        var pinned = PinnedQueries()
+        var pinned = PinnedInstances()
         func goAway(_ name: String, of device: DeviceID) {
             _ = pinned.add(name, of: device, isProved: proved)
             pinned.remove(name)
         }
         pinned.remove("never there")
         #expect(pinned.device(of: "never there") == nil)
-        for number in 0...PinnedQueries.boundPerDevice { goAway("\(number)", of: devices[0]) }
+        for number in 0...PinnedInstances.boundPerDevice { goAway("\(number)", of: devices[0]) }
         #expect(pinned.device(of: "0") == nil)
         #expect(pinned.device(of: "1") == devices[0] && !pinned.contains("1"))
         _ = pinned.add("1", of: devices[1], isProved: proved)
         #expect(pinned.device(of: "1") == devices[1] && pinned.contains("1"))
-        let others = (1..<PinnedQueries.boundGone).map { number in
+        let others = (1..<PinnedInstances.boundGone).map { number in
             DeviceID(ed25519PublicKey: (0..<32).map { UInt8(truncatingIfNeeded: $0 * number) })
         }
         for (number, other) in others.enumerated() { goAway("other \(number)", of: other) }
@@ -67,7 +67,7 @@ struct PinnedQueriesTests {
 
     @Test("An instance that has gone comes back where it shows its own device, and displaces no other")
     func comingBack() {
-        var pinned = PinnedQueries()
+        var pinned = PinnedInstances()
         func restore(_ name: String, of device: DeviceID) -> Bool {
             pinned.restore(name, of: device, isProved: proved)
         }
@@ -77,7 +77,7 @@ struct PinnedQueriesTests {
         #expect(!restore("0", of: devices[1]) && !pinned.contains("0"))
         #expect(restore("0", of: devices[0]) && pinned.contains("0"))
         pinned.remove("0")
-        for number in 1...PinnedQueries.boundPerDevice {
+        for number in 1...PinnedInstances.boundPerDevice {
             _ = pinned.add("\(number)", of: devices[0], isProved: proved)
         }
         #expect(!restore("0", of: devices[0]) && !pinned.contains("0") && pinned.contains("1"))
@@ -88,7 +88,7 @@ struct PinnedQueriesTests {
 
     @Test("Devices that no connection has shown have so many together, and take none from those that one has")
     func unproved() {
-        var pinned = PinnedQueries()
+        var pinned = PinnedInstances()
         let honest = devices[0]
         func isProved(_ device: DeviceID) -> Bool { device == honest }
         #expect(pinned.add("honest", of: honest, isProved: isProved) == nil)
@@ -96,7 +96,7 @@ struct PinnedQueriesTests {
             let invented = DeviceID(ed25519PublicKey: (0..<32).map { _ in UInt8.random(in: 0...255) })
             return pinned.add("\(number)", of: invented, isProved: isProved)
         }
-        #expect(displaced == (0..<300 - PinnedQueries.boundUnproved).map { "\($0)" })
+        #expect(displaced == (0..<300 - PinnedInstances.boundUnproved).map { "\($0)" })
         #expect(pinned.contains("honest") && pinned.contains("299") && !pinned.contains("0"))
         // Its next name has a place as well.
         #expect(pinned.add("next", of: honest, isProved: isProved) == nil)
