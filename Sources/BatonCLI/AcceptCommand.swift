@@ -12,20 +12,22 @@ import SystemPackage
 struct AcceptCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accept",
-        abstract: "Take an activity of another device over.",
+        abstract: "Accept an activity of another device.",
         discussion: """
-            Takes the only one there is, or asks which, and gives it to the application here that continues such \
-            activities, which is started if it does not run: the one in front, or the one used last, or the one that \
-            you name; see `baton applications`.
+            If several activities are offered, it asks which one. The activity goes to an application here that \
+            continues its type: the one in front, the one used last, or the one that you name. The application is \
+            started if it does not run; see `baton applications`.
 
-            Without such an application a web page opens in your browser, and its URL is printed; a document goes into \
-            the current directory, or into --to, never over an existing file, and its path is printed; of anything \
-            else the fields are printed.
+            Without such an application, a web page opens in your browser, and its URL is printed. A document goes \
+            into the current directory, or into --to, and its path is printed; an existing file is never replaced. For \
+            any other activity the fields are printed.
 
-            A document that stopped coming goes on by itself when the device is back within 10 minutes; later, or after \
-            ^C, `baton accept` goes on with what has come, which is kept for a week.
+            If the other device goes away, the transfer goes on by itself when it is back within 10 minutes. Later, or \
+            after ^C, another `baton accept` goes on from the part that is here. The part is kept for a week.
 
-            ^C cancels. When the terminal goes away the node goes on, and the document arrives all the same.
+            --stream fails if the program on the other side fails: what was printed may then be cut short.
+
+            ^C cancels. If the terminal is closed, the node continues, and the document still arrives.
 
             EXAMPLES:
               baton accept
@@ -35,35 +37,35 @@ struct AcceptCommand: AsyncParsableCommand {
               xdg-open "$(baton accept --latest --print)"
             """)
 
-    @Argument(help: "The activity's id, or as much of its beginning as tells it apart.")
-    var id: String?
+    @Argument(help: "The activity's id, or enough of its beginning.")
+    var id: CommandArgument?
 
-    @Flag(name: .long, help: "Take the newest where there are several.")
+    @Flag(name: .long, help: "If there are several, accept the newest.")
     var latest = false
 
     @Option(
         name: .long,
         help: ArgumentHelp("Only from this device: its name, or the beginning of its id.", valueName: "device"))
-    var from: String?
+    var from: CommandArgument?
 
-    @Option(name: .long, help: ArgumentHelp("Wait so long for one that matches.", valueName: "seconds"))
+    @Option(name: .long, help: ArgumentHelp("Wait this long for an activity that matches.", valueName: "seconds"))
     var wait: Double?
 
     @Option(
         name: .long, help: ArgumentHelp("The folder for a document. (default: the current directory)", valueName: "dir")
     )
-    var to: PathArgument?
+    var to: CommandArgument?
 
     @Flag(name: .long, help: "Connect standard input and output to a stream of the offering application.")
     var stream = false
 
-    @Flag(name: .long, help: "Print the payload only: no document is fetched, no application told, no browser opened.")
+    @Flag(name: .long, help: "Only print the payload: fetch no document, use no application and no browser.")
     var print = false
 
     @Option(
         name: .long,
-        help: ArgumentHelp("The application that continues it, where there are several.", valueName: "id"))
-    var application: String?
+        help: ArgumentHelp("The application that continues it, if there are several.", valueName: "id"))
+    var application: CommandArgument?
 
     @Flag(name: .long, help: "Open the document with the desktop's default application.")
     var open = false
@@ -71,25 +73,25 @@ struct AcceptCommand: AsyncParsableCommand {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "An older copy of the document, here, a file or a folder: what it has is not sent. Can be given several times.",
+            "An older copy of the document on this device. Parts that it has are not sent. Repeatable.",
             valueName: "path"))
-    var against: [PathArgument] = []
+    var against: [CommandArgument] = []
 
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "Print these bytes of the document, and take nothing over.", valueName: "start-end"))
-    var range: String?
+            "Print these bytes of the document, and accept nothing.", valueName: "start-end"))
+    var range: CommandArgument?
 
     @Option(
         name: .long,
-        help: ArgumentHelp("The file that --range is of, where the document is a folder.", valueName: "path"))
-    var file: PathArgument?
+        help: ArgumentHelp("The file for --range, if the document is a folder.", valueName: "path"))
+    var file: CommandArgument?
 
     @OptionGroup var output: JSONOption
 
     func validate() throws {
-        if let id, ActivityPrefix(id) == nil { throw ValidationError(ActivityPrefix.problem(id)) }
+        if let id, ActivityPrefix(id.text) == nil { throw ValidationError(ActivityPrefix.problem(id.text)) }
         if let wait, !(wait >= 0 && wait <= 31_536_000) {
             throw ValidationError("--wait takes seconds, 0 to 31536000 (a year)")
         }
@@ -104,9 +106,9 @@ struct AcceptCommand: AsyncParsableCommand {
             throw ValidationError("--open is for documents; \(stream ? "--stream" : "--print") fetches none")
         }
         if let range {
-            guard ByteRange(range) != nil else { throw ValidationError(ByteRange.problem) }
+            guard ByteRange(range.text) != nil else { throw ValidationError(ByteRange.problem) }
             if stream || print || open || to != nil || application != nil || output.json || !against.isEmpty {
-                throw ValidationError("--range prints bytes, and goes with the choice of an activity alone")
+                throw ValidationError("--range prints bytes, and can only be combined with the choice of an activity")
             }
         } else if file != nil {
             throw ValidationError("--file names the file in a folder of which --range prints bytes: give both")
@@ -114,21 +116,21 @@ struct AcceptCommand: AsyncParsableCommand {
         if !against.isEmpty, stream || print {
             throw ValidationError("--against is for documents; \(stream ? "--stream" : "--print") fetches none")
         }
-        if let from, from.isEmpty {
-            throw ValidationError("--from takes the name of a device, as `baton devices` shows")
-        }
     }
 
     func run() async throws {
-        // A reader that goes away shows as an error of the write, so that the handoff is ended properly.
+        // If the reader of the output goes away, the write fails, and the handoff is ended properly.
         signal(SIGPIPE, SIG_IGN)
-        let choice = ActivityChoice(prefix: id.flatMap(ActivityPrefix.init), isLatest: latest, device: from)
+        let prefix = id.flatMap { ActivityPrefix($0.text) }
+        let choice = ActivityChoice(prefix: prefix, isLatest: latest, device: from?.text)
         let reporter = AcceptReporter(isJSON: output.json, isStream: stream)
         let interruption = AcceptInterruption()
         let interrupts = await interruption.watch()
         defer { withExtendedLifetime(interrupts) {} }
         do {
             try await NodeAccess.withNode { client in
+                let responder = Task { try await ResponderWatch.run(client) { try await reporter.responder($0) } }
+                defer { responder.cancel() }
                 let finder = ActivityFinder(client: client, choice: choice)
                 var replacements = 0
                 while true {
@@ -136,7 +138,7 @@ struct AcceptCommand: AsyncParsableCommand {
                     do {
                         return try await take(found, client, reporter, interruption)
                     } catch let error as HandoffError where error.code == .noSuchActivity && !found.isNamed {
-                        // Replaced by something that goes to another application: the user means what is there now.
+                        // Another activity has replaced it. The user means the present one.
                         replacements += 1
                         guard replacements < Self.replacementBound else { throw error }
                         await reporter.replaced(because: error)
@@ -149,7 +151,7 @@ struct AcceptCommand: AsyncParsableCommand {
         }
     }
 
-    /// How often what is there may be replaced before it can be taken.
+    /// How often the activity may be replaced before it is accepted: 5 times.
     private static let replacementBound = 5
 
     private func take(
@@ -163,7 +165,7 @@ struct AcceptCommand: AsyncParsableCommand {
         request.orNewest = !found.isNamed
         request.shownKind = activity.kind
         request.shownTitle = activity.title
-        let range = range.flatMap(ByteRange.init)
+        let range = range.flatMap { ByteRange($0.text) }
         if range != nil, activity.kind != .document {
             throw CommandError.failed("\(activity.shownTitle) is no document: --range prints bytes of one")
         }
@@ -176,7 +178,7 @@ struct AcceptCommand: AsyncParsableCommand {
             request.destination = .init(folder.bytes)
         }
         request.toApplication = !stream && !print && range == nil
-        request.application = application ?? ""
+        request.application = application?.text ?? ""
         defer { interruption.end() }
         await reporter.accepts()
         var handoff = try await interruption.accept(request, by: client)

@@ -13,7 +13,8 @@ struct ActivitiesCommand: AsyncParsableCommand {
         commandName: "activities",
         abstract: "List what other devices offer.",
         discussion: """
-            With --watch, goes on with a line for each change until ^C: + came, - went.
+            With --watch, prints a line for each change until ^C: + for an added activity, - for a removed one, and * \
+            for a changed one.
 
             EXAMPLES:
               baton activities
@@ -21,7 +22,7 @@ struct ActivitiesCommand: AsyncParsableCommand {
               baton activities --json
             """)
 
-    @Flag(name: .shortAndLong, help: "Go on with every change.")
+    @Flag(name: .shortAndLong, help: "Keep running, and print every change.")
     var watch = false
 
     @OptionGroup var output: JSONOption
@@ -33,6 +34,7 @@ struct ActivitiesCommand: AsyncParsableCommand {
     }
 
     private func list(_ client: NodeClient) async throws {
+        await ResponderWatch.look(client)
         var activities: [ListedActivity] = []
         for try await listing in try await client.activities() where listing.hasActivity {
             activities.append(ListedActivity(listing))
@@ -53,6 +55,14 @@ struct ActivitiesCommand: AsyncParsableCommand {
     }
 
     private func follow(_ client: NodeClient) async throws {
+        let responder = Task {
+            try await ResponderWatch.run(client) { trouble in
+                guard output.json else { return Output.say(ResponderWatch.sentence(trouble)) }
+                let event = ResponderWatch.event(trouble)
+                try Output.line(EventLine.text(event.name, event.members))
+            }
+        }
+        defer { responder.cancel() }
         for try await listing in try await client.activities(watch: true) {
             if listing.incomplete { Output.say(ActivityRendering.incomplete(listing)) }
             if output.json {
@@ -65,16 +75,16 @@ struct ActivitiesCommand: AsyncParsableCommand {
     }
 }
 
-/// How activities are printed.
+/// Prints activities.
 enum ActivityRendering {
     static let nothing = """
-        No other device offers anything now. To offer something, run `baton offer` there; `baton devices` tells
+        No other device offers anything now. To offer something, run `baton offer` there; `baton devices` shows
         whether this device sees it.
         """
 
-    /// What is missing in a listing, and why.
+    /// The sentence about a device whose list is incomplete.
     static func incomplete(_ listing: WireActivityListing) -> String {
-        "\(SafeText.escaped(listing.device)) may offer more and did not answer in time: only what it announced is listed"
+        "\(SafeText.escaped(listing.device)) did not answer in time: it may offer more than what it announced"
     }
 
     static func lines(
@@ -85,13 +95,13 @@ enum ActivityRendering {
         return table.lines(width: width)
     }
 
-    /// One change as an event.
+    /// One change as a JSON event.
     static func json(_ listing: WireActivityListing, time: String = Moment.now) -> String {
         EventLine.text(
             listing.change.name, listing.hasActivity ? ListedActivity(listing).members : [], time: time)
     }
 
-    /// One change for people; `nil` for what only tells that the list is complete.
+    /// One change for people; `nil` for the event that the list is complete.
     static func line(_ listing: WireActivityListing) -> String? {
         let sign: String
         switch listing.change {

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import BatonAccount
+import BatonEventLoop
 import Glibc
 
 /// The command `baton`.
@@ -9,7 +10,7 @@ import Glibc
 struct BatonCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "baton",
-        abstract: "Carries what you are doing from one of your machines to another.",
+        abstract: "Carry what you are doing from one of your machines to another.",
         discussion: """
             First, on one machine:       baton account create
             Then on each other machine:  baton account join
@@ -18,7 +19,7 @@ struct BatonCommand: AsyncParsableCommand {
             Hand something over:         baton offer ~/report.pdf
             Take it on another machine:  baton accept
 
-            BATON_HOME=DIR keeps configuration, state and socket beneath DIR.
+            BATON_HOME=DIR keeps configuration, state and socket in DIR.
 
             EXIT STATUS:
             \(ExitStatus.table)
@@ -26,17 +27,21 @@ struct BatonCommand: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             AccountCommand.self, NodeCommand.self, StatusCommand.self, DevicesCommand.self, ActivitiesCommand.self,
-            OfferCommand.self, AcceptCommand.self, WithdrawCommand.self, PolicyCommand.self, RootsCommand.self,
+            OfferCommand.self, AcceptCommand.self, WithdrawCommand.self, TransfersCommand.self, PolicyCommand.self,
+            RootsCommand.self,
             ApplicationsCommand.self, ApplicationCommand.self, HandoffCommand.self,
         ])
 
+    // On the main thread, because nothing may run elsewhere before the pool is there.
+    @MainActor
     static func main() async {
         occupyStandardDescriptors()
+        GlobalPool.install()
         do {
-            let arguments = RawArguments.texts()
+            let arguments = CommandArgument.commandLine()
             try AccountKeyArgument.refuse(in: arguments)
             var command = try await asyncParseAsRoot(arguments)
-            // `offer` reads no secret, and what it runs for its user may have cores.
+            // `offer` reads no secret, and the programs that it runs may leave core dumps.
             if !(command is OfferCommand) { ProcessSecrecy.protect() }
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
@@ -51,14 +56,14 @@ struct BatonCommand: AsyncParsableCommand {
         }
     }
 
-    /// Prints what argument parsing has to say: help on standard output, wrong usage on standard error.
+    /// Prints the result of argument parsing: help on standard output, wrong usage on standard error.
     private static func report(_ error: any Error) -> ExitStatus {
         let text = fullMessage(for: error)
         if exitCode(for: error).isSuccess {
             try? Output.line(text)
             return .success
         }
-        // What is no mistake in the arguments comes without a usage line.
+        // An error of another kind gets no usage line.
         guard exitCode(for: error) == .validationFailure else {
             Output.complain("\(error)")
             return .failed
@@ -70,8 +75,8 @@ struct BatonCommand: AsyncParsableCommand {
 }
 
 extension BatonCommand {
-    /// Opens /dev/null where a standard descriptor is closed, so that no socket or file of ours gets its number and is
-    /// then written to by whoever prints. Before anything else, because the event loop opens descriptors of its own.
+    /// Opens /dev/null for each standard descriptor that is closed. Otherwise a socket or file of this process gets its
+    /// number, and printing writes there. Call this first: the event loop opens descriptors of its own.
     private static func occupyStandardDescriptors() {
         for number in Int32(0)...2 where fcntl(number, F_GETFD) < 0 {
             _ = open("/dev/null", O_RDWR)

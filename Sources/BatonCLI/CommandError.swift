@@ -3,12 +3,12 @@
 import Baton
 import BatonMessages
 
-/// Why a command could not do what it was asked to: a sentence for people, a code for scripts, a number for shells.
+/// The reason that a command failed: a sentence for people, a code for scripts, and a number for shells.
 struct CommandError: Error, Sendable, CustomStringConvertible {
     let status: ExitStatus
-    /// A stable name, as `--json` prints it in `failed`.
+    /// A stable name, which `--json` prints in `failed`.
     let code: String
-    /// What is wrong and what to do; printed behind `baton: `.
+    /// One sentence that says what is wrong and what to do. It is printed after `baton: `.
     let message: String
 
     init(_ status: ExitStatus, code: String, _ message: String) {
@@ -24,7 +24,7 @@ struct CommandError: Error, Sendable, CustomStringConvertible {
         CommandError(.usage, code: "usage", message)
     }
 
-    /// Something that has no status of its own.
+    /// A failure that has no status of its own.
     static func failed(_ message: String) -> CommandError {
         CommandError(.failed, code: "failed", message)
     }
@@ -34,22 +34,21 @@ struct CommandError: Error, Sendable, CustomStringConvertible {
 }
 
 extension CommandError {
-    /// What the node, or the other device, answered.
+    /// The failure that the node or the other device answered with.
     init(_ error: HandoffError) {
         var message = SafeText.sentence(error.message)
         if error.code == .claimHeld, !error.device.isEmpty {
             message = "\(SafeText.sentence(error.device)) has it: " + message
         }
-        // A failure that speaks in whole sentences has said already what to do.
-        if !error.message.hasSuffix("."), let advice = error.code.advice { message += "; " + advice }
-        // Without a device it was an application, here or there, that took too long: the devices reach one another.
+        if !error.advises, let advice = error.code.advice { message += "; " + advice }
+        // A timeout that names no device is an application's. The devices can reach each other.
         let status = error.code == .timedOut && error.device.isEmpty ? ExitStatus.failed : error.code.status
         self.init(status, code: error.code.name, message)
     }
 }
 
 extension HandoffError.Code {
-    /// How the command ends after this failure.
+    /// The exit status after this failure.
     var status: ExitStatus {
         switch self {
         case .noSuchActivity, .applicationGone: .noSuchActivity
@@ -100,7 +99,7 @@ extension HandoffError.Code {
         }
     }
 
-    /// What to do about it, where the sentence of the failure does not know the command line.
+    /// Advice for users of the command line; nil if there is none.
     var advice: String? {
         switch self {
         case .noSuchActivity, .applicationGone: "see what there is with `baton activities`"

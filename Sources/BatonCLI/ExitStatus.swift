@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How `baton` ends, for scripts. The numbers are those of sysexits.h where it has one that fits, and never change.
+/// The exit statuses of `baton`. The numbers are those of sysexits.h where one fits. They never change.
 enum ExitStatus: Int32, CaseIterable, Sendable {
     case success = 0
-    /// Everything that has no number of its own.
+    /// Any failure without a number of its own.
     case failed = 1
     /// `EX_USAGE`.
     case usage = 64
@@ -23,14 +23,14 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case refused = 77
     /// `EX_CONFIG`.
     case account = 78
-    /// 128 + SIGINT, as a shell has it.
+    /// 128 + SIGINT, as in a shell.
     case interrupted = 130
 
-    /// What the number means, as `baton --help` tells it.
+    /// The meaning of the number, for `baton --help`.
     var meaning: String {
         switch self {
-        case .success: "success; `offer` and `node` end so when they are told to stop"
-        case .failed: "anything else that failed"
+        case .success: "success; also when `offer` or `node` is told to stop"
+        case .failed: "any other failure"
         case .usage: "wrong usage, or bad input such as a mistyped account key"
         case .document: "the document is missing, unreadable, or changed while it was sent"
         case .noSuchActivity: "no such activity, or none came in time"

@@ -11,11 +11,11 @@ struct HandoffCommand: AsyncParsableCommand {
         commandName: "handoff",
         abstract: "Switch Handoff off and on, for this device or for one application.",
         discussion: """
-            While it is off nothing is announced, listed or taken over here, and nothing of this device can be taken; \
-            what applications offer comes back when it is on again. The choice is kept.
+            While Handoff is off, this device announces nothing, lists nothing and accepts nothing. No other device \
+            can accept its activities. Applications' offers come back when it is on again. The choice is kept.
 
-            Of one application that is off nothing is announced, and nothing is handed over to it or by it. What other \
-            devices offer is not listed where no other application here continues it.
+            Handoff can be off for one application. Then the application offers nothing and receives nothing. An \
+            activity that no other application here continues is not listed.
 
             EXAMPLES:
               baton handoff                                 # is it on?
@@ -61,33 +61,29 @@ struct HandoffOffCommand: AsyncParsableCommand {
     }
 }
 
-/// What is switched.
+/// The `--application` option: one application, or all.
 struct HandoffSubject: ParsableArguments {
     @Option(
         name: .long,
-        help: ArgumentHelp("For this application alone, as `baton applications list` names it.", valueName: "id"))
-    var application: String?
-
-    func validate() throws {
-        if application?.isEmpty == true { throw ValidationError("--application takes an identifier") }
-    }
+        help: ArgumentHelp("Only for this application: see `baton applications list`.", valueName: "id"))
+    var application: CommandArgument?
 }
 
-/// How the switch is changed and printed.
+/// Changes the switch and prints it.
 enum HandoffRendering {
     static func change(
         _ change: WireHandoffSwitchRequest.Change, _ subject: HandoffSubject, isJSON: Bool
     ) async throws {
         let state = try await NodeAccess.withNode {
-            try await $0.handoffSwitch(change, for: subject.application ?? "")
+            try await $0.handoffSwitch(change, for: subject.application?.text ?? "")
         }
         try print(state, isJSON: isJSON)
-        guard change == .off, let application = subject.application else { return }
+        guard change == .off, let application = subject.application?.text else { return }
         var registry = try RegistryAccess.registry()
         if !registry.installed().applications.contains(where: { $0.identifier == application }) {
             Output.complain(
-                "no application is registered here as \(SafeText.escaped(application)): it is off all the same when one says"
-                    + " that it is that; `baton applications` lists those that are")
+                "no application \(SafeText.escaped(application)) is registered here; Handoff is off for one that will"
+                    + " be. `baton applications` lists the registered ones")
         }
     }
 

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Baton
+import BatonEventLoop
 import BatonNode
 import BatonWeb
 import FoundationEssentials
@@ -14,9 +15,9 @@ struct NodeCommand: AsyncParsableCommand {
         commandName: "node",
         abstract: "Run this machine's node, in the foreground.",
         discussion: """
-            The node announces this device, finds the others, and serves what is offered. It says when it is ready, and \
-            tells systemd when started by it (Type=notify). ^C or SIGTERM stops it: it withdraws, says goodbye and \
-            finishes what it writes.
+            The node announces this device, finds the others, and serves the activities that are offered. It says when \
+            it is ready, and tells systemd if that started it (Type=notify). ^C or SIGTERM stops it: it withdraws all \
+            offers, closes its connections and finishes the files that it is writing.
 
             EXAMPLES:
               baton node
@@ -31,10 +32,10 @@ struct NodeCommand: AsyncParsableCommand {
 
     @Flag(
         name: .long,
-        help: "Ask web hosts in private networks as well which applications belong to them.")
+        help: "Also ask web hosts in private networks which applications belong to them.")
     var privateSites = false
 
-    @Flag(name: .shortAndLong, help: "Log what happens inside.")
+    @Flag(name: .shortAndLong, help: "Log details.")
     var verbose = false
 
     @OptionGroup var output: JSONOption
@@ -55,7 +56,7 @@ struct NodeCommand: AsyncParsableCommand {
         let logger = Logger(label: "baton.node") { _ in ErrorOutputLog(level: level, name: "baton node") }
         let node = Node(home: home, configuration: configuration, logger: logger)
 
-        // Watched before anything starts, so that a node that is stopped while it starts stops cleanly as well.
+        // Watch for signals before the node starts, so that a signal during the start stops it cleanly.
         let (stops, stop) = AsyncStream<Int32>.makeStream(bufferingPolicy: .bufferingOldest(1))
         let interrupts = await Interrupts.watch { stop.yield($0) }
         defer { withExtendedLifetime(interrupts) {} }
@@ -66,6 +67,12 @@ struct NodeCommand: AsyncParsableCommand {
         }
         await sayReady(node)
         ServiceManager.notify("READY=1")
+        // When the devices around are found, so that their first records are opened as well.
+        let tidying = Task {
+            try await Task.sleep(for: .seconds(30))
+            StartupPages.release()
+        }
+        defer { tidying.cancel() }
         for await _ in stops { break }
         ServiceManager.notify("STOPPING=1")
         if output.json {
@@ -89,7 +96,7 @@ struct NodeCommand: AsyncParsableCommand {
 }
 
 extension CommandError {
-    /// Why the node cannot start.
+    /// The reason that the node cannot start.
     init(_ error: NodeError) {
         let (status, code): (ExitStatus, String) =
             switch error {

@@ -16,18 +16,19 @@ struct OfferCommand: AsyncParsableCommand {
             [--web-page-url <url>] [--serve <command>] [--shell] [--exclusive] [--once] [--json]
             """,
         discussion: """
-            Offers a file, a folder, a web page, or an activity of any type. Until a device accepts it, nothing but a sealed \
-            announcement of title, type and size leaves this machine.
+            Offers a file, a folder, a web page, or an activity of any type. Until a device accepts it, only an \
+            encrypted announcement of title, type and size leaves this machine.
 
-            User info is a JSON object. Dates, URLs, data, UUIDs and sets are written as {"$date": "2026-11-21T09:30:00Z"}, \
-            {"$url": "https://example.org/"}, {"$data": "aGVsbG8="}, {"$uuid": "..."} and {"$set": [1, 2]}. With @FILE it \
-            is read anew for each device that continues.
+            User info is a JSON object. It may contain dates {"$date": "2026-11-21T09:30:00Z"}, URLs \
+            {"$url": "https://example.org/"}, data {"$data": "aGVsbG8="}, UUIDs {"$uuid": "..."} and sets \
+            {"$set": [1, 2]}. With @FILE the file is read again for each device that continues.
 
-            --serve runs COMMAND for each stream that the other side opens (`baton accept --stream`), with the stream as \
-            its standard input and output; at most \(StreamServer.bound) at once.
+            --serve runs COMMAND for each stream that the other side opens (`baton accept --stream`). The stream is \
+            its standard input and output. At most \(StreamServer.bound) run at once. If the command fails, the other \
+            side gets its exit status.
 
-            Where the node stops, the offer waits for the next one, 10 minutes at the most, and is made again there, under \
-            another id; a transfer that was on its way goes on.
+            If the node stops, the offer waits up to 10 minutes for the next node, and is made again there with \
+            another id. A transfer on its way goes on.
 
             EXAMPLES:
               baton offer ~/report.pdf
@@ -39,35 +40,36 @@ struct OfferCommand: AsyncParsableCommand {
             """)
 
     @Argument(help: "The file or folder to offer.")
-    var path: PathArgument?
+    var path: CommandArgument?
 
     @Option(name: .long, help: "A web page to offer.")
-    var url: String?
+    var url: CommandArgument?
 
     @Option(name: .long, help: "The type of an activity to offer, in reverse DNS form.")
-    var type: String?
+    var type: CommandArgument?
 
-    @Option(name: .long, help: "What other devices list it as.")
-    var title: String?
+    @Option(name: .long, help: "The title in the lists of other devices.")
+    var title: CommandArgument?
 
-    @Option(name: .long, help: ArgumentHelp("What the activity carries.", valueName: "JSON|@FILE"))
-    var userInfo: String?
+    @Option(name: .long, help: ArgumentHelp("The data of the activity.", valueName: "JSON|@FILE"))
+    var userInfo: CommandArgument?
 
     @Option(
         name: .customLong("web-page-url"),
         help: ArgumentHelp("A web page that can stand for the activity.", valueName: "url"))
-    var webPageURL: String?
+    var webPageURL: CommandArgument?
 
-    @Option(name: .long, help: ArgumentHelp("Run this for each stream of the other side.", valueName: "command"))
-    var serve: String?
+    @Option(
+        name: .long, help: ArgumentHelp("Run this command for each stream of the other side.", valueName: "command"))
+    var serve: CommandArgument?
 
     @Flag(name: .long, help: "Run the command of --serve through `sh -c`.")
     var shell = false
 
-    @Flag(name: .long, help: "Let only one device have it at a time.")
+    @Flag(name: .long, help: "Only one device at a time can have it.")
     var exclusive = false
 
-    @Flag(name: .long, help: "End when one device has taken it over entirely.")
+    @Flag(name: .long, help: "End when one device has all of it.")
     var once = false
 
     @OptionGroup var output: JSONOption
@@ -83,8 +85,7 @@ struct OfferCommand: AsyncParsableCommand {
 
     private func draft() throws(CommandError) -> OfferDraft {
         try OfferDraft(
-            path: path?.path, url: url, type: type, title: title.map(RawArguments.repaired), userInfo: userInfo,
-            webPageURL: webPageURL, serve: serve,
-            throughShell: shell, isExclusive: exclusive)
+            path: path?.path, url: url?.text, type: type?.text, title: title?.text, userInfo: userInfo,
+            webPageURL: webPageURL?.text, serve: serve, throughShell: shell, isExclusive: exclusive)
     }
 }

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Baton
+import BatonDocuments
 import BatonNode
 import Glibc
 import SystemPackage
@@ -10,31 +11,32 @@ import SystemPackage
 struct PolicyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "policy",
-        abstract: "Show and check what is taken over without asking, and what is refused.",
+        abstract: "Show and check the rules that accept or refuse activities for you.",
         discussion: """
-            The accept policy is the file accept-policy in Baton's configuration folder (~/.config/baton), which you \
-            write. One rule a line; the first that matches an activity decides, and what none matches is asked about. \
-            Without the file nothing is ever taken over without you. The node reads it again when it has changed; while \
-            something in it is wrong, nothing is accepted, what a readable line refuses stays refused, and `baton \
-            status` says so. While it cannot be read, or others could write to it, what it refused before stays \
-            refused for as long as the node runs.
+            The accept policy is a file that you write: accept-policy in Baton's configuration folder \
+            (~/.config/baton). Each line is one rule. The first rule that matches an activity decides. An activity \
+            that no rule matches waits for you. Without the file nothing is accepted for you.
 
-            A rule is accept, ask or refuse and its conditions; what is left out, or is *, matches everything:
+            The node reads the file again when it changes. While a line is wrong, no rule accepts anything, and the \
+            readable lines that refuse stay in force; `baton status` says so. While the file cannot be read, or others \
+            can write to it, the rules that refused before stay in force for as long as the node runs.
 
-              device=NAME    the other device, or its whole id; see below
-              type=TYPE      with * for anything; public.data is a file
-              max=SIZE       at most so large, as announced and as it comes: 500, 100KB, 20MB, 1.5GB, 4GiB;
-                             for accept, what is in a folder counts 4 KiB each besides
-              network=WHERE  an interface (wlan0) or addresses (192.168.1.0/24): where the device is seen, or
-                             says that it is, and for what is taken over where it is reached as well
-              to=FOLDER      where accepted documents go; begins with / or ~/
+            A rule is accept, ask or refuse, and its conditions. A condition that is missing or * matches everything:
 
-            A device can call itself what it likes, and only its id is sure: `baton devices --json` shows it.
+              device=NAME    the other device by its name, or by its whole id
+              type=TYPE      the activity's type, with * as a wildcard; public.data is a file
+              max=SIZE       the largest size, as announced and as received: 500, 100KB, 20MB, 1.5GB, 4GiB;
+                             for accept, each entry of a folder adds 4 KiB
+              network=WHERE  an interface (wlan0) or addresses (192.168.1.0/24): the device announces itself
+                             there, and is reached there when something is accepted
+              to=FOLDER      the folder for accepted documents; begins with / or ~/
 
-            accept takes over documents, never over an existing file, that are offered from then on, each once, when they become a device's latest \
-            activity; anything else that it matches is asked about. refuse keeps an activity out of every list, and \
-            `baton accept` says which rule refuses it. Behind # stands what is meant for people, and values with \
-            spaces stand in quotes.
+            A device can have any name. Only its id identifies it: see `baton devices --json`.
+
+            accept fetches each matching document once, when it becomes the latest activity of its device. Documents \
+            that were offered before the rule are not fetched, and an existing file is never replaced. Other matching \
+            activities wait for you. refuse keeps an activity out of every list; `baton accept` says which rule \
+            refuses it. A comment begins with #. A value with spaces stands in quotes.
 
             EXAMPLE OF A FILE:
               # scans come by themselves, at home
@@ -42,9 +44,9 @@ struct PolicyCommand: ParsableCommand {
               refuse device="old tablet"
 
             EXAMPLES:
-              baton policy                  # the rules in force
-              baton policy check            # is the file right?
-              baton policy check draft      # would this one be?
+              baton policy                  # show the rules in force
+              baton policy check            # check the file
+              baton policy check draft      # check another file
             """,
         subcommands: [PolicyShowCommand.self, PolicyCheckCommand.self],
         defaultSubcommand: PolicyShowCommand.self)
@@ -66,39 +68,39 @@ struct PolicyShowCommand: ParsableCommand {
         }
         guard let policy, !policy.rules.isEmpty else {
             return Output.say(
-                "Everything is asked about: \(path.shown) \(policy == nil ? "does not exist" : "has no rule").")
+                "Nothing is accepted for you: \(path.shown) \(policy == nil ? "does not exist" : "has no rule").")
         }
         for rule in policy.rules { try Output.line("line \(rule.line)  \(SafeText.escaped("\(rule)"))") }
-        Output.say("What no rule matches is asked about. The rules are in \(path.shown).")
+        Output.say("An activity that no rule matches waits for you. The rules are in \(path.shown).")
     }
 }
 
 /// `baton policy check`
 struct PolicyCheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Check the policy, or a draft of one.")
+        commandName: "check", abstract: "Check the policy, or another file.")
 
-    @Argument(help: "Another file than the one in force.")
-    var file: String?
+    @Argument(help: "The file to check. (default: the policy in force)")
+    var file: CommandArgument?
 
     func run() throws {
         let home = try CommandEnvironment.home()
-        let path = file.map(CommandEnvironment.absolute) ?? AcceptPolicyFile.path(in: home)
+        let path = file.map { CommandEnvironment.absolute($0.path) } ?? AcceptPolicyFile.path(in: home)
         guard let policy = try PolicyReading.read(path, isInForce: file == nil) else {
             guard file == nil else { throw CommandError.usage("\(path.shown) does not exist") }
-            return Output.say("Everything is asked about: \(path.shown) does not exist.")
+            return Output.say("Nothing is accepted for you: \(path.shown) does not exist.")
         }
         for rule in policy.rules {
             guard let folder = rule.destination else { continue }
-            if access(folder.string, W_OK | X_OK) != 0 {
+            if folder.withPlatformString({ access($0, W_OK | X_OK) }) != 0 {
                 Output.complain("line \(rule.line): the folder \(folder.shown) cannot be written to: make it first")
             }
         }
-        Output.say("\(path.shown) is right: \(policy.rules.count == 1 ? "1 rule" : "\(policy.rules.count) rules").")
+        Output.say("\(path.shown) is right: \(HumanUnits.count(policy.rules.count, "rule")).")
     }
 }
 
-/// How the commands read and print a policy.
+/// Reads and prints a policy for the commands.
 enum PolicyReading {
     static func read(_ path: FilePath, isInForce: Bool = true) throws -> AcceptPolicy? {
         do {
@@ -117,8 +119,4 @@ enum PolicyReading {
             JSONValue.Member("rule", .string("\(rule)")),
         ]).text
     }
-}
-
-extension FilePath {
-    fileprivate var shown: String { SafeText.escaped(string) }
 }

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Baton
+import BatonDocuments
 import BatonNode
 import FoundationEssentials
 import SystemPackage
@@ -12,22 +13,23 @@ struct RootsCommand: ParsableCommand {
         commandName: "roots",
         abstract: "Name the folders that this device shares with your others.",
         discussion: """
-            A folder that several of your devices have, on a network drive or because a program keeps it the same \
-            everywhere, can be given a name on each of them. A file in it that an activity speaks of is then the same \
-            file in the folder of that name on the other device, wherever that is, and is not sent. A file anywhere \
-            else is sent as the activity's document.
+            Several of your devices may have the same folder: on a network drive, or because a program synchronizes \
+            it. Give it the same name on each of them. A file in it that an activity refers to is then not sent: the \
+            other device uses its own copy in the folder of that name. A file anywhere else is sent as the activity's \
+            document.
 
-            The folders are lines NAME=FOLDER of the file shared-roots in Baton's configuration folder \
-            (~/.config/baton); a folder begins with / or ~/, and behind # stands what is meant for people. The node \
-            reads the file again when it has changed; while something in it is wrong, no folder is shared.
+            The folders are lines NAME=FOLDER in the file shared-roots of Baton's configuration folder \
+            (~/.config/baton). A folder begins with / or ~/. A comment begins with #. The node reads the file again \
+            when it changes. While a line is wrong, no folder is shared.
 
-            When you accept a document from such a folder, what you have there under its name need not be sent: the \
-            other device then hears digests of it, of files from 1 MiB on, and not of what a rule of yours accepts.
+            When you accept a document from a shared folder, parts that your own copy has are not sent. The other \
+            device receives digests of your copy for that. This is for files from 1 MiB on, and not for documents that \
+            a rule accepts.
 
-            Links inside a shared folder are followed as long as they stay inside.
+            Symbolic links in a shared folder are followed if they stay inside it.
 
             EXAMPLES:
-              baton roots                            # which are there?
+              baton roots                            # list the folders
               baton roots add Documents ~/Documents
               baton roots remove Documents
             """,
@@ -50,9 +52,9 @@ struct RootsListCommand: ParsableCommand {
             for root in roots.roots { try Output.line(RootsEditing.json(root)) }
             return
         }
-        for root in roots.roots { try Output.line("\(root.name)  \(SafeText.escaped(root.folder.string))") }
+        for root in roots.roots { try Output.line("\(root.name)  \(root.folder.shown)") }
         for root in roots.roots where !RootsEditing.isFolder(root.folder) {
-            Output.complain("line \(root.line): \(SafeText.escaped(root.folder.string)) is no folder: make it first")
+            Output.complain("line \(root.line): \(root.folder.shown) is no folder: make it first")
         }
         if roots.roots.isEmpty { Output.say("No folder is shared: add one with `baton roots add NAME FOLDER`.") }
     }
@@ -62,53 +64,53 @@ struct RootsListCommand: ParsableCommand {
 struct RootsAddCommand: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "add", abstract: "Share a folder under a name.")
 
-    @Argument(help: "What your devices call it: letters, digits, dots, hyphens, underscores.")
-    var name: String
+    @Argument(help: "The name on all devices: letters, digits, dots, hyphens, underscores.")
+    var name: CommandArgument
 
-    @Argument(help: "Where this device has it.", completion: .directory)
-    var folder: String
+    @Argument(help: "The folder on this device.", completion: .directory)
+    var folder: CommandArgument
 
     func run() throws {
+        let name = name.text
         guard SharedRoots.isName(name) else {
             throw CommandError.usage(
                 "\"\(SafeText.escaped(name))\" is no name: use up to \(SharedRoots.nameBound) letters, digits, dots, "
                     + "hyphens and underscores")
         }
-        guard !folder.isEmpty else { throw CommandError.usage("the folder's path is empty") }
-        let folder = CommandEnvironment.absolute(folder)
+        let folder = CommandEnvironment.absolute(folder.path)
         guard RootsEditing.isFolder(folder) else {
-            throw CommandError.usage("\(SafeText.escaped(folder.string)) is no folder: make it first")
+            throw CommandError.usage("\(folder.shown) is no folder: make it first")
         }
         let path = SharedRootsFile.path(in: try CommandEnvironment.home())
         try RootsEditing.attempt(path) { () throws(ConfigurationError) in
             try SharedRootsFile.add(name, folder, to: path, userHome: ConfigurationFile.userHome)
         }
         Output.say(
-            "\(name) is \(SafeText.escaped(folder.string)) on this device. Name the folder so on your others as well.")
+            "\(name) is \(folder.shown) on this device. Give the folder the same name on your other devices.")
     }
 }
 
 /// `baton roots remove`
 struct RootsRemoveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Share a folder no longer; what is in it stays.")
+        commandName: "remove", abstract: "Stop sharing a folder. Its files stay.")
 
-    @Argument(help: "As `baton roots` shows it.")
-    var name: String
+    @Argument(help: "The name, as `baton roots` shows it.")
+    var name: CommandArgument
 
     func run() throws {
         let path = SharedRootsFile.path(in: try CommandEnvironment.home())
         let isRemoved = try RootsEditing.attempt(path) { () throws(ConfigurationError) in
-            try SharedRootsFile.remove(name, from: path, userHome: ConfigurationFile.userHome)
+            try SharedRootsFile.remove(name.text, from: path, userHome: ConfigurationFile.userHome)
         }
         guard isRemoved else {
-            throw CommandError.usage("no shared folder is called \"\(SafeText.escaped(name))\": see `baton roots`")
+            throw CommandError.usage("no shared folder is called \"\(SafeText.escaped(name.text))\": see `baton roots`")
         }
-        Output.say("\(name) is shared no longer.")
+        Output.say("\(SafeText.escaped(name.text)) is shared no longer.")
     }
 }
 
-/// How the commands read, change and print the shared folders.
+/// Reads, changes and prints the shared folders for the commands.
 enum RootsEditing {
     static func attempt<Result>(
         _ path: FilePath, _ body: () throws(ConfigurationError) -> Result
@@ -117,19 +119,17 @@ enum RootsEditing {
             return try body()
         } catch {
             throw CommandError(
-                .usage, code: "roots", "\(SafeText.escaped(path.string)): \(SafeText.escaped("\(error)"))")
+                .usage, code: "roots", "\(path.shown): \(SafeText.escaped("\(error)"))")
         }
     }
 
     static func isFolder(_ path: FilePath) -> Bool {
-        var isFolder = false
-        return FileManager.default.fileExists(atPath: path.string, isDirectory: &isFolder) && isFolder
+        (try? path.stat().type) == .directory
     }
 
     static func json(_ root: SharedRoot) -> String {
-        JSONValue.object([
-            JSONValue.Member("name", .string(root.name)),
-            JSONValue.Member("folder", .string(root.folder.string)),
-        ]).text
+        JSONValue.object(
+            [JSONValue.Member("name", .string(root.name))] + JSONValue.Member.path("folder", root.folder.bytes)
+        ).text
     }
 }

@@ -9,10 +9,9 @@ import BatonNode
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Show how the node on this machine does.",
+        abstract: "Show the state of the node on this machine.",
         discussion: """
-            The responder is what announces this device on the network (Avahi); the node keeps trying while it is \
-            away.
+            The responder announces this device on the network (Avahi). While it is away the node keeps trying.
 
             EXAMPLES:
               baton status
@@ -29,7 +28,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 }
 
-/// How the node's status is printed.
+/// Prints the node's status.
 enum StatusRendering {
     static func json(_ status: WireStatusResponse) -> String {
         let problems = [
@@ -43,7 +42,10 @@ enum StatusRendering {
                 JSONValue.Member("port", .integer(Int64(status.port))),
                 JSONValue.Member("responder", .string(status.responder)),
                 JSONValue.Member("peers", .integer(Int64(status.peers))),
+                JSONValue.Member("offers", .integer(Int64(status.offers))),
+                JSONValue.Member("connections", .integer(Int64(status.connections))),
                 JSONValue.Member("applications", .integer(Int64(status.applications))),
+                JSONValue.Member("process", .integer(Int64(status.processID))),
                 JSONValue.Member("handoff", .string(status.handoffIsOff ? "off" : "on")),
             ] + (status.hasTwin_p ? [JSONValue.Member("hasTwin", .boolean(true))] : [])
                 + problems.map { JSONValue.Member($0.0, .string($0.1)) }
@@ -66,16 +68,16 @@ enum StatusRendering {
                 ? ["handoff      off: nothing is offered or listed; `baton handoff on`"] : [])
             + problem(
                 "handoff     ", status.handoffProblem.isEmpty ? "" : "off, because " + status.handoffProblem,
-                "until it is mended, or `baton handoff on`, nothing is offered or listed")
+                "until it is fixed, or `baton handoff on`, nothing is offered or listed")
             + problem(
                 "account     ", status.hasTwin_p ? "another machine runs with a copy of this one's account folder" : "",
-                "other devices hear that one: `baton account leave` and `join` on one of the two, then start this node anew"
+                "other devices see that one: `baton account leave` and `join` on one of the two, then restart this node"
             )
             + problem("policy      ", status.policyProblem, AcceptPolicyFile.meaningOfMistake)
-            + problem("shared      ", status.sharedRootsProblem, "until it is mended, no folder is shared")
+            + problem("shared      ", status.sharedRootsProblem, "until it is fixed, no folder is shared")
     }
 
-    /// A file that is damaged, and what that means.
+    /// Two lines about a damaged file: the problem and its consequence. None if there is no problem.
     private static func problem(_ name: String, _ problem: String, _ meaning: String) -> [String] {
         problem.isEmpty ? [] : ["\(name) \(SafeText.escaped(problem))", "             " + meaning]
     }

@@ -7,28 +7,27 @@ import BatonProtocol
 import BatonTransport
 import Glibc
 
-/// What ^C does to `baton accept`: from the moment that the node is asked it cancels the handoff, and before that it
-/// ends the command.
+/// Handles ^C during `baton accept`. Before the node is asked, ^C ends the command. After that it cancels the handoff.
 ///
-/// Not SIGHUP: a terminal that dies ends the command and not the handoff, which the node goes on with.
+/// SIGHUP does not cancel: the end of the terminal ends the command, and the node continues the handoff.
 final class AcceptInterruption: Sendable {
-    /// What is under way: nothing before the node is asked, while the user chooses, and when it is over.
+    /// The present handoff: none before the node is asked, while the user chooses, and at the end.
     private struct State {
         /// The node that was asked.
         var client: NodeClient?
-        /// Its stream of the handoff, once there is one.
+        /// The stream of the handoff, once it is open.
         var stream: BatonTransport.Stream?
         var hasHappened = false
     }
 
-    /// Where a continuation stream goes, which ends with the handoff.
+    /// The task that pumps the continuation stream. It ends with the handoff.
     let pump = PumpTask()
     private let state = Lock(State())
 
-    /// Whether what is under way is being cancelled.
+    /// Whether the user has cancelled.
     var hasHappened: Bool { state.withLock { $0.hasHappened } }
 
-    /// Watches for as long as the result is held.
+    /// Watches for ^C for as long as the result lives.
     func watch() async -> Interrupts {
         await Interrupts.watch { [self] _ in
             let (client, stream) = state.withLock { state in
@@ -40,7 +39,7 @@ final class AcceptInterruption: Sendable {
                 await pump.cancel()
                 await stream?.reset(.cancelled)
             }
-            // The node may be stuck; whoever pressed ^C is not kept.
+            // The node may be stuck. The command ends anyway.
             Task {
                 try? await Task.sleep(for: .seconds(2))
                 await client.close()
@@ -48,9 +47,9 @@ final class AcceptInterruption: Sendable {
         }
     }
 
-    /// Asks the node to take an activity over, which can be interrupted from here on.
+    /// Asks the node to accept an activity. From here on ^C cancels the handoff.
     ///
-    /// - Throws: ``CommandError/interrupted`` where it was, however the node has answered.
+    /// - Throws: ``CommandError/interrupted`` if the user has cancelled, whatever the node has answered.
     func accept(_ request: WireAcceptRequest, by client: NodeClient) async throws -> NodeHandoff {
         state.withLock { $0.client = client }
         let handoff: NodeHandoff
@@ -67,12 +66,12 @@ final class AcceptInterruption: Sendable {
             throw CommandError.interrupted
         }
         guard hasHappened else { return handoff }
-        // Before the connection is closed, which cancels nothing.
+        // Cancel before the connection is closed. Closing it cancels nothing.
         await handoff.cancel()
         throw CommandError.interrupted
     }
 
-    /// Nothing is under way any more.
+    /// The handoff is over.
     func end() {
         state.withLock { state in
             state.client = nil

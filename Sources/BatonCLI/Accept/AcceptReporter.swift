@@ -7,9 +7,9 @@ import BatonMessages
 import BatonProtocol
 import SystemPackage
 
-/// Tells what becomes of a handoff: JSON events, or sentences on standard error and the result on standard output.
+/// Reports the events of a handoff: as JSON, or as sentences on standard error with the result on standard output.
 ///
-/// With `--stream` standard output is the stream's alone, and events go to standard error.
+/// With `--stream` standard output carries only the stream, and events go to standard error.
 actor AcceptReporter {
     private let isJSON: Bool
     private let isStream: Bool
@@ -17,13 +17,13 @@ actor AcceptReporter {
     private var accepted: Instant?
     private var started: Instant?
     private var hasFailed = false
-    /// The application shows by itself that it is waiting, so that people need not be told here as well.
+    /// Whether the application shows the progress itself. Then this command prints none for people.
     private var isShown = false
-    /// Bytes of an earlier transfer: those that were here when this one began.
+    /// The bytes of earlier transfers that were here when this one began.
     private var resumed: UInt64?
-    /// Bytes that are there by now, and not in place yet.
+    /// The bytes that have arrived, while the document is not in place.
     private var reached: UInt64 = 0
-    /// Bytes of them that another `baton accept` begins with.
+    /// The part of ``reached`` that another `baton accept` can start from.
     private var kept: UInt64 = 0
     private var told = ProgressMembers()
 
@@ -33,18 +33,18 @@ actor AcceptReporter {
         self.progress = progress
     }
 
-    /// The node is asked for it from now on.
+    /// The command asks the node now.
     func accepts() {
         accepted = Instant(nanoseconds: MonotonicClock.nanoseconds())
     }
 
-    /// - Parameter application: that it goes to; `nil` where the command continues it.
+    /// - Parameter application: the application that continues it; `nil` if this command does.
     func willContinue(
         _ event: WireAcceptEvent.WillContinue, _ activity: ListedActivity, in application: WireInstalledApplication?
     ) async throws {
         started = started ?? Instant(nanoseconds: MonotonicClock.nanoseconds())
         isShown = event.shown
-        // A page's is known behind the first event, when the page has come.
+        // The application of a page is known when the page has arrived, after the first event.
         let application = event.hasApplication ? event.application : application
         if isJSON {
             try emit(
@@ -60,12 +60,22 @@ actor AcceptReporter {
         }
     }
 
-    /// What was being continued is not offered any more: whatever else there is, now or in time, is looked for.
+    /// - Parameter trouble: what the responder of this machine does, in the node's words; nil: it is back.
+    func responder(_ trouble: String?) async throws {
+        if isJSON {
+            let event = ResponderWatch.event(trouble)
+            try emit(event.name, event.members)
+        } else {
+            await progress.say(ResponderWatch.sentence(trouble))
+        }
+    }
+
+    /// The activity is no longer offered. The command looks for another one.
     func replaced(because error: HandoffError) async {
         if !isJSON { await progress.say("\(SafeText.escaped(error.message)): looking for another") }
     }
 
-    /// - Parameter isResult: the payload is what the user asked for, rather than what comes with a document.
+    /// - Parameter isResult: whether the user asked for the payload, rather than for a document.
     func payload(_ payload: WireActivityPayload, _ activity: ListedActivity, isResult: Bool) throws {
         let rendering = PayloadRendering(payload, device: activity.device, deviceID: activity.deviceID)
         if isJSON {
@@ -92,7 +102,7 @@ actor AcceptReporter {
         }
     }
 
-    /// The document stopped coming, or it or an older copy has changed since a part of it came, and goes on by itself.
+    /// The transfer stopped, or the document or an older copy changed. It goes on by itself.
     func interrupted(_ event: WireAcceptEvent.Interrupted, _ activity: ListedActivity) async throws {
         let error = CommandError(HandoffError(event.cause))
         let hadCome = reached > 0
@@ -108,7 +118,7 @@ actor AcceptReporter {
                 ])
             return
         }
-        // How much there is of another version of the document shows when it goes on.
+        // How much of the new version is here is known only when it goes on.
         let isTold = event.waitsSeconds > 0 && (hadCome || kept > 0)
         let next =
             event.waitsSeconds > 0
@@ -125,7 +135,7 @@ actor AcceptReporter {
 
     func continued(_ event: WireAcceptEvent.Continued) async throws {
         await progress.removeAll()
-        // Nothing is left that another accepting could go on with.
+        // Nothing is left that another accept could start from.
         reached = 0
         let path = Array(event.path)
         if isJSON {
@@ -151,12 +161,12 @@ actor AcceptReporter {
         }
     }
 
-    /// Says in JSON what went wrong; people are told where the command ends.
+    /// Reports the failure in JSON. For people the end of the command does that.
     func failed(_ error: CommandError) async throws {
         await progress.removeAll()
         guard !hasFailed else { return }
         hasFailed = true
-        let isTold = error.status == .interrupted && reached > 0
+        let isTold = error.code == CommandError.interrupted.code && reached > 0
         if isJSON {
             try emit(
                 "failed",
@@ -174,8 +184,8 @@ actor AcceptReporter {
     }
 
     /// - Parameters:
-    ///   - before: bytes of it that were here.
-    ///   - time: since it was accepted.
+    ///   - before: the bytes that were here before.
+    ///   - time: the time since the accept.
     static func summary(_ event: WireAcceptEvent.Continued, before: UInt64, in time: Duration) -> String {
         let size = HumanUnits.bytes(event.bytes)
         let (seconds, attoseconds) = time.components
@@ -185,7 +195,7 @@ actor AcceptReporter {
         let duration = seconds < 60 ? "\(tenths / 10).\(tenths % 10) s" : HumanUnits.duration(time)
         let missing = event.bytes - min(event.bytes, before)
         let start = "\(size)\(before > 0 ? " (\(HumanUnits.bytes(before)) were here)" : "") in \(duration)"
-        // A rate of what was copied here, or compressed, is none of the link.
+        // Bytes that were copied here, or compressed, say nothing about the rate of the link.
         guard event.hasReceivedBytes, event.receivedBytes < missing / 10 * 9 else {
             return "\(start), \(HumanUnits.rate(Double(missing) / elapsed))"
         }

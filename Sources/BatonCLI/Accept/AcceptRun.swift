@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Baton
+import BatonDocuments
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -15,16 +16,16 @@ struct AcceptRun: Sendable {
     let reporter: AcceptReporter
     let interruption: AcceptInterruption
     let isStream: Bool
-    /// A document is fetched, so that the payload is not what the user waits for.
+    /// Whether a document is fetched, so that the payload is not the result.
     let isFetching: Bool
-    /// The bytes of the document that are printed, and nothing else of it.
+    /// The bytes of the document to print, in place of accepting it.
     var range: ByteRange?
-    /// Of which file, where the document is a folder; empty: of the document itself.
+    /// The file of a folder that ``range`` is about; empty for the document itself.
     var file: [UInt8] = []
 
     private let question = StandingQuestion()
 
-    /// What came of it.
+    /// The result.
     struct Outcome: Sendable {
         var payload = WireActivityPayload()
         var continued = WireAcceptEvent.Continued()
@@ -96,7 +97,7 @@ struct AcceptRun: Sendable {
         return false
     }
 
-    /// Prints bytes of the document as they come, all of one version.
+    /// Prints bytes of the document as they arrive, all of one version.
     private func printBytes(_ range: ByteRange) async throws {
         var version: [UInt8] = []
         for piece in range.pieces {
@@ -114,6 +115,10 @@ struct AcceptRun: Sendable {
             } catch let error as TransportError {
                 throw HandoffError(error)
             }
+            if count == 0, range.start > 0, piece.lowerBound == range.start {
+                let size = file.isEmpty ? activity.size.map { ": it has \(HumanUnits.bytes($0))" } : nil
+                throw CommandError.usage("the range begins where the document has ended\(size ?? "")")
+            }
             guard count == piece.count else { return }
         }
     }
@@ -128,7 +133,7 @@ struct AcceptRun: Sendable {
     }
 }
 
-/// The pump as something that a signal can cancel.
+/// The task of the pump, which a signal can cancel.
 actor PumpTask {
     private var opening: Task<BatonTransport.Stream, any Error>?
     private var task: Task<Void, any Error>?
@@ -148,7 +153,7 @@ actor PumpTask {
         try await task.value
     }
 
-    /// Ends it, and tells the other side that its user did; a stream that is being opened is waited for.
+    /// Cancels the pump, and tells the other side that the user did. A stream that is being opened is waited for.
     func cancel() async {
         isCancelled = true
         if let stream = try? await opening?.value { await stream.reset(.cancelled) }

@@ -6,12 +6,12 @@ import BatonMessages
 import FoundationEssentials
 import SystemPackage
 
-/// What the desktop opens of an activity that no application here continues.
+/// Opens an accepted activity on the desktop, if no application here continues it.
 struct AcceptedOpening {
     let isJSON: Bool
 
-    /// Opens a web page in the browser, and a document where that is wanted. Says what is opened, or why nothing is:
-    /// what was accepted is here in any case.
+    /// Opens a web page in the browser, and a document if the user wants that. It tells the user what was opened, or
+    /// why nothing was. A failure changes nothing about the accept.
     func open(_ outcome: AcceptRun.Outcome, documents: Bool) async {
         guard !outcome.continued.hasApplication else { return }
         let launcher = ApplicationLauncher(environment: ProcessInfo.processInfo.environment)
@@ -41,7 +41,7 @@ struct AcceptedOpening {
         }
     }
 
-    /// In a terminal on another machine `xdg-open` would start a browser for text, in this very terminal.
+    /// Whether there is a graphical desktop. Without one `xdg-open` would start a text browser in this terminal.
     private var hasDesktop: Bool {
         let environment = ProcessInfo.processInfo.environment
         return ["DISPLAY", "WAYLAND_DISPLAY"].contains { environment[$0]?.isEmpty == false }

@@ -2,14 +2,14 @@
 
 import BatonAccount
 
-/// Which activity the user means, as far as the command line says.
+/// The activity that the user means, as far as the command line says.
 struct ActivityChoice: Sendable {
     var prefix: ActivityPrefix?
     var isLatest = false
     /// A device's name, or the beginning of its id.
     var device: String?
 
-    /// What a list of activities leaves of it.
+    /// The result of a choice from a list.
     enum Outcome: Equatable {
         case none
         case one(ListedActivity)
@@ -27,14 +27,14 @@ struct ActivityChoice: Sendable {
     func matches(_ activity: ListedActivity) -> Bool {
         if let prefix, !activity.idText.hasPrefix(prefix.text) { return false }
         guard let device = device?.lowercased() else { return true }
-        // No device takes another's place by calling itself by its id.
+        // An id is never a name: a device cannot take another's place by that.
         let isCalledSo = activity.device.lowercased() == device && DeviceID(device) == nil
         return isCalledSo || activity.deviceID.lowercased().hasPrefix(device)
     }
 
-    /// Why nothing was found, and what to do.
+    /// The error if nothing was found.
     ///
-    /// - Parameter gone: what the user was told of before.
+    /// - Parameter gone: activities that were listed before.
     func nothingFound(
         among activities: [ListedActivity], gone: [ListedActivity] = [], waited: Duration?
     ) -> CommandError {
@@ -61,7 +61,7 @@ struct ActivityChoice: Sendable {
         return CommandError(.noSuchActivity, code: "noSuchActivity", waiting + sentence)
     }
 
-    /// What to say where several match and nobody can be asked.
+    /// The error if several match and the command cannot ask.
     static func ambiguous(_ activities: [ListedActivity]) -> CommandError {
         let list = activities.map { "  \($0.shortID)  \($0.shownTitle), from \(SafeText.escaped($0.device))" }
         return CommandError(

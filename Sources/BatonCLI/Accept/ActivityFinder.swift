@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Baton
+import BatonDocuments
 import BatonMessages
 import FoundationEssentials
 import SystemPackage
 
-/// Finds the activity that the user means: in what is there, or by waiting for it.
+/// Finds the activity that the user means: in the present list, or by waiting.
 struct ActivityFinder {
     let client: NodeClient
     let choice: ActivityChoice
 
-    /// An activity, and whether the user has named it: another one in its place is not what he means then.
+    /// An activity. If the user has named it, no other one may take its place.
     struct Found {
         let activity: ListedActivity
         let isNamed: Bool
     }
 
-    /// - Parameter waiting: how long to wait for one that matches; `nil` looks once.
+    /// - Parameter waiting: the longest time to wait for a match; `nil` to look once.
     func find(waiting: Duration?) async throws -> Found {
         var known = Known()
         if let waiting {
             known.activities = try await watch(for: waiting)
-            // Why there is nothing is told to who looks, and not to who watches.
+            // Only a list says why there is nothing. A watch does not.
             if choice.pick(from: known.activities) == .none { known = try await list() }
         } else {
             known = try await list()
@@ -32,7 +33,8 @@ struct ActivityFinder {
                 throw CommandError(
                     .refused, code: "refused",
                     "the accept policy of this device refuses \(first.activity.shownTitle) from"
-                        + " \(SafeText.escaped(first.activity.device)), \(SafeText.escaped(first.rule)); see `baton policy`"
+                        + " \(SafeText.escaped(first.activity.device)), \(SafeText.escaped(first.rule));"
+                        + " see `baton policy`"
                 )
             }
             if let first = known.switchedOff.first(where: { choice.matches($0.activity) }) {
@@ -49,14 +51,14 @@ struct ActivityFinder {
         }
     }
 
-    /// What the node tells.
+    /// The lists of the node.
     private struct Known {
         var activities: [ListedActivity] = []
-        /// What the accept policy refuses, and by which rule.
+        /// Activities that the accept policy refuses, and the rule.
         var refused: [(activity: ListedActivity, rule: String)] = []
-        /// What no application continues for which Handoff is on, and one for which it is off.
+        /// Activities that only applications with Handoff switched off continue, and one of these.
         var switchedOff: [(activity: ListedActivity, application: String)] = []
-        /// What this user was told of before.
+        /// Activities that were listed before.
         var gone: [ListedActivity] = []
     }
 
@@ -77,14 +79,17 @@ struct ActivityFinder {
         return known
     }
 
-    /// What there is as soon as something matches, or when the time is over.
+    /// Waits until an activity matches, or the time is over, and returns the activities.
     private func watch(for duration: Duration) async throws -> [ListedActivity] {
-        let seen = SeenActivities()
+        let seen = WatchedActivities()
         let (client, choice) = (client, choice)
+        let limit = HumanUnits.duration(duration)
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 for try await listing in try await client.activities(watch: true) {
-                    if await seen.take(listing), await choice.pick(from: seen.all) != .none { return }
+                    guard await seen.add(listing) else { continue }
+                    guard await choice.pick(from: seen.all) == .none else { return }
+                    if listing.change == .listed { Output.say("waiting for up to \(limit) for an activity; ^C ends") }
                 }
                 throw CommandError(.noNode, code: "noNode", "the node has stopped; start `baton node` and try again")
             }
@@ -104,16 +109,16 @@ struct ActivityFinder {
     }
 }
 
-/// What a watch has told so far.
-private actor SeenActivities {
+/// The activities of a watch.
+private actor WatchedActivities {
     private(set) var all: [ListedActivity] = []
     private var isComplete = false
 
-    /// Takes a change in; `true` once the list can be looked at.
+    /// Adds a change. It returns `true` when the list is complete.
     ///
-    /// What was there before the watch began comes piece by piece: deciding before it is complete would take the first
-    /// where there are several.
-    func take(_ listing: WireActivityListing) -> Bool {
+    /// The present activities arrive one by one. A decision before the list is complete would choose the first of
+    /// several.
+    func add(_ listing: WireActivityListing) -> Bool {
         switch listing.change {
         case .listed:
             isComplete = true

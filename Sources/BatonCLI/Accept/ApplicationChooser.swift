@@ -2,14 +2,14 @@
 
 import BatonMessages
 
-/// Which of several applications continues an activity: the user says.
+/// Asks the user which of several applications continues an activity.
 enum ApplicationChooser {
     static func ask(_ applications: [WireInstalledApplication]) async throws -> WireInstalledApplication {
         guard NumberedChoice.isPossible else { throw ambiguous(applications) }
         return applications[try await NumberedChoice(lines: lines(applications)).ask("Continue it in which?")]
     }
 
-    /// What to say where nobody can be asked.
+    /// The error if the command cannot ask.
     static func ambiguous(_ applications: [WireInstalledApplication]) -> CommandError {
         CommandError(
             .usage, code: "ambiguousApplication",

@@ -2,15 +2,15 @@
 
 import Baton
 
-/// Bytes of a document that a user asks for: `START-END`, both counted from 0 and END left out, `START-` to its end.
+/// A range of bytes of a document: `START-END`, counted from 0 and without END, or `START-` for the rest.
 struct ByteRange: Equatable {
-    /// What is wrong with a text that is no range.
+    /// The message for a text that is no range.
     static let problem = "--range takes START-END in bytes, such as 0-65536, or START- to the end"
 
     let start: UInt64
     let end: UInt64
 
-    /// Reads a range; nil for what is none, or is empty.
+    /// Reads a range; nil if the text is none, or the range is empty.
     init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, let start = UInt64(parts[0]) else { return nil }
@@ -20,7 +20,7 @@ struct ByteRange: Equatable {
         self.end = end
     }
 
-    /// What is asked for at once, one after the other: cut where chunks are cut too, so that none is sent twice.
+    /// The pieces to request, one after another. They end at chunk boundaries, so that no chunk is sent twice.
     var pieces: some Sequence<Range<UInt64>> {
         let size = UInt64(NodeClient.readBound)
         return sequence(state: start) { next in

@@ -4,7 +4,7 @@ import BatonDocuments
 import Glibc
 import SystemPackage
 
-/// What can be said of a destination before anything is fetched. The node looks again when it writes.
+/// Checks a destination before anything is fetched. The node checks again when it writes.
 enum DestinationCheck {
     static func check(_ folder: FilePath) throws(CommandError) {
         let shown = SafeText.escaped(path: folder.bytes)

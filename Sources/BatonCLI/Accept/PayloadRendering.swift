@@ -3,7 +3,7 @@
 import Baton
 import BatonMessages
 
-/// How the payload of an activity is printed.
+/// Prints the payload of an activity.
 struct PayloadRendering {
     private let payload: WireActivityPayload
     private let activity: ListedActivity
@@ -13,7 +13,7 @@ struct PayloadRendering {
         activity = ListedActivity(payload.summary, device: device, deviceID: deviceID)
     }
 
-    /// Of a web page the URL alone, so that a script can open it; of anything else a line for each field.
+    /// For a web page only the URL, so that a script can open it; else a line for each field.
     func lines() throws -> [String] {
         let url = SafeText.escaped(payload.webPageURL)
         if payload.summary.kind == .web, !url.isEmpty { return [url] }

@@ -3,17 +3,17 @@
 import Baton
 import BatonMessages
 
-/// Which of several applications opens a web page: the user is asked while the handoff is followed, which may end
-/// before there is an answer.
+/// The question which of several applications opens a web page. The handoff goes on meanwhile, and may end before there
+/// is an answer.
 actor StandingQuestion {
     private var isOpen = false
-    /// Why there was no answer, for which the handoff was cancelled.
+    /// The failure of the question, for which the handoff was cancelled.
     private(set) var failure: (any Error)?
 
-    /// Asks, and tells the node the answer; where nobody can be asked the handoff is cancelled.
+    /// Asks, and sends the answer to the node. If the command cannot ask, it cancels the handoff.
     func ask(_ applications: [WireInstalledApplication], of handoff: NodeHandoff) {
         isOpen = true
-        // Not waited for: a read from a terminal ends with a line and not before.
+        // Do not wait for this: a read from a terminal ends only with a line.
         Task {
             let chosen: WireInstalledApplication
             do {
@@ -24,12 +24,12 @@ actor StandingQuestion {
                 return await handoff.cancel()
             }
             isOpen = false
-            // A handoff that is over has said why.
+            // If the handoff is over, it has reported the reason.
             try? await handoff.choose(chosen)
         }
     }
 
-    /// Nobody waits for an answer any more: what is said next stands below the question.
+    /// No answer is needed any more. The next message begins below the question.
     func end() {
         if isOpen { Output.say("") }
         isOpen = false

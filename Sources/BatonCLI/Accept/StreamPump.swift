@@ -4,10 +4,10 @@ import BatonProtocol
 import BatonTransport
 import SystemPackage
 
-/// Joins standard input and output to a continuation stream, both directions at once.
+/// Connects standard input and output to a continuation stream, both directions at once.
 ///
-/// The end of one direction leaves the other open. Nothing is kept here beyond one buffer each way, so that whoever
-/// reads slowly slows the other side down.
+/// The end of one direction leaves the other open. Each direction keeps one buffer, so that a slow reader slows the
+/// other side down.
 final class StreamPump: Sendable {
     private let stream: BatonTransport.Stream
     private let input: ByteChannel
@@ -33,11 +33,11 @@ final class StreamPump: Sendable {
 
     /// Runs until both directions have ended.
     ///
-    /// Where standard input is a terminal, the other side's end is enough: nobody wants to press ^D after a command
-    /// that has exited.
+    /// If standard input is a terminal, the other side's end is enough: nobody wants to press ^D after a command that
+    /// has exited.
     func run() async throws {
         let (outcomes, continuation) = AsyncStream<Outcome>.makeStream(bufferingPolicy: .bufferingOldest(2))
-        // Not a task group: a read of standard input cannot be cancelled, and a group would wait for it.
+        // A task group would wait for the read of standard input, which cannot be cancelled.
         let tasks = [
             Task { continuation.yield(await self.pumpInput()) },
             Task { continuation.yield(await self.pumpOutput()) },
@@ -58,7 +58,7 @@ final class StreamPump: Sendable {
             case .inputEnded:
                 inputIsDone = true
             case .inputFailed(let error as TransportError):
-                // After its END the other side takes no more: as with a broken pipe, that is no failure of ours.
+                // The other side needs no more input after its END. Like a broken pipe, that is no failure.
                 inputIsDone = true
                 guard outputIsDone || error.code != .cancelled else { throw CommandError.interrupted }
             case .inputFailed(let error):
@@ -72,7 +72,7 @@ final class StreamPump: Sendable {
                 throw Self.broken(error)
             case .outputFailed(let error):
                 await stream.reset(.cancelled)
-                // Who reads our output has had enough: `accept --stream | head` is no failure.
+                // The reader needs no more output: `accept --stream | head` is no failure.
                 if error as? Errno == .brokenPipe { return }
                 throw CommandError.failed("standard output cannot be written to: \(error)")
             }
@@ -83,6 +83,8 @@ final class StreamPump: Sendable {
 
     private static func broken(_ error: TransportError) -> CommandError {
         switch error.code {
+        case .reset(let code) where code.programStatus != nil:
+            CommandError(.failed, code: "streamFailed", error.message)
         case .reset(let code):
             CommandError(
                 .unreachable, code: "connectionLost",

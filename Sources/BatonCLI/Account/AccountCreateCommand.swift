@@ -10,8 +10,8 @@ struct AccountCreateCommand: ParsableCommand {
         commandName: "create",
         abstract: "Make an account with this device as its first.",
         discussion: """
-            Prints the account key once, alone on standard output. It is not kept on this device: write it down, or \
-            put it into a password manager, and type it on each further device.
+            Prints the account key once, alone on standard output. This device does not keep it: write it down, or put \
+            it into a password manager. Type it on each further device.
 
             EXAMPLES:
               baton account create
@@ -20,14 +20,14 @@ struct AccountCreateCommand: ParsableCommand {
             """)
 
     @Option(name: .long, help: "What the other devices call this one. (default: the host's name)")
-    var name: String?
+    var name: CommandArgument?
 
     func run() throws {
         try Output.requireReader(of: "the account key")
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         let account: Account
         do {
-            account = try store.create(deviceName: name.map(RawArguments.repaired)) { key throws(AccountError) in
+            account = try store.create(deviceName: name?.text) { key throws(AccountError) in
                 try Self.show(key, as: "This is the account key.")
             }
         } catch {
@@ -37,9 +37,9 @@ struct AccountCreateCommand: ParsableCommand {
         Output.say("This device is \(SafeText.escaped(account.deviceName)). Start it with `baton node`.")
     }
 
-    /// Shows the key to the user, from protected memory, without a `String`.
+    /// Prints the key from protected memory, without a `String`.
     ///
-    /// - Throws: what keeps it from being written. Whoever cannot read the key has no use for its account.
+    /// - Throws: the reason that it cannot be written. A user who cannot read the key has no use for the account.
     static func show(_ key: AccountKey, as introduction: String) throws(AccountError) {
         Output.say("\(introduction) It is shown this once and kept nowhere:")
         Output.say("")
@@ -58,7 +58,7 @@ struct AccountCreateCommand: ParsableCommand {
 }
 
 extension CommandError {
-    /// What is wrong with the account, or with what was said about it.
+    /// The failure of an operation on the account.
     init(_ error: AccountError) {
         let (status, code): (ExitStatus, String) =
             switch error {

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import BatonAccount
+import BatonDocuments
 import BatonNode
 
 /// `baton account join`
@@ -10,13 +11,14 @@ struct AccountJoinCommand: AsyncParsableCommand {
         commandName: "join",
         abstract: "Make this device one of an account's.",
         discussion: """
-            Asks for the account key without showing what you type. Where standard input is not a terminal, the key is \
-            its first line. Case, spaces and dashes do not matter, and a mistyped key is found by its checksum.
+            Asks for the account key, and does not show what you type. If standard input is no terminal, the key is \
+            its first line. Case, spaces and dashes do not matter. A checksum detects a mistyped key.
 
-            Before the key is forgotten, other devices of the account are looked for, 3 s and up to 10 (30 where more is \
-            announced than can be looked at), so that this one knows from the start who was revoked. Otherwise it learns that when it meets one who knows.
+            Then it looks for other devices of the account, to learn which devices were revoked. That takes 3 to 10 s, \
+            and up to 30 s if the network is full of announcements. With --no-wait this device learns it later, from \
+            the first device that knows.
 
-            The key is never an argument and never in the environment, where other programs could read it.
+            The key is never an argument and never in the environment: other programs can read both.
 
             EXAMPLES:
               baton account join
@@ -25,24 +27,24 @@ struct AccountJoinCommand: AsyncParsableCommand {
             """)
 
     @Option(name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"))
-    var keyFile: String?
+    var keyFile: CommandArgument?
 
     @Option(name: .long, help: "What the other devices call this one. (default: the host's name)")
-    var name: String?
+    var name: CommandArgument?
 
     @Flag(name: .long, help: "Do not look for another device first.")
     var noWait = false
 
-    /// How long another device is looked for.
+    /// How long to look for another device: 10 s.
     private static let patience = Duration.seconds(10)
 
     func run() async throws {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         try Self.refuseExisting(store)
         do {
-            let deviceName = name.map(RawArguments.repaired)
-            // No variable holds the key: it is wiped when it has been used.
-            var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile), deviceName: deviceName)
+            let deviceName = name?.text
+            // The key is in no variable, so that it is wiped after its use.
+            var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile?.path), deviceName: deviceName)
             let found = noWait ? nil : await Self.lookAround(enrolment)
             if let found { enrolment.account = found.account }
             let account = try store.finish(enrolment)
@@ -54,7 +56,7 @@ struct AccountJoinCommand: AsyncParsableCommand {
         }
     }
 
-    /// The account with what other devices know of it, and these devices.
+    /// Looks for other devices: returns them, and the account with the revocations that they know of.
     private static func lookAround(_ enrolment: Enrolment) async -> AccountLookup.Outcome {
         Output.say("Looking for another device of the account, up to \(patience.components.seconds) s,")
         Output.say("or three times as long where the network is full of announcements...")
@@ -63,7 +65,7 @@ struct AccountJoinCommand: AsyncParsableCommand {
         return outcome
     }
 
-    /// What is said of a search.
+    /// The lines that tell the user the result of a search.
     static func lines(of outcome: AccountLookup.Outcome) -> [String] {
         let later = "If a device was ever revoked, this one learns of it when it first meets another."
         var lines: [String] = []
@@ -71,22 +73,24 @@ struct AccountJoinCommand: AsyncParsableCommand {
             let names = Set(outcome.met.map { SafeText.escaped($0.name) }).sorted().joined(separator: ", ")
             switch outcome.account.state.revoked.count {
             case 0: lines.append("Asked \(names)" + (outcome.untaken == nil ? ": no device was revoked." : "."))
-            case 1: lines.append("Asked \(names). Took over that 1 device was revoked.")
-            case let count: lines.append("Asked \(names). Took over that \(count) devices were revoked.")
+            case let count:
+                let devices = "\(HumanUnits.count(count, "device")) \(count == 1 ? "was" : "were") revoked"
+                lines.append("Asked \(names). They know that \(devices).")
             }
         } else if let trouble = outcome.trouble {
             lines.append("No other device can be looked for (\(SafeText.escaped(trouble))). \(later)")
         } else {
             lines.append("No other device of the account answered. \(later)")
         }
-        if let lack = outcome.lack(mendedBy: "run `baton account leave` here and join again") { lines.append(lack) }
+        let step = "run `baton account leave` here and join again"
+        if let unused = outcome.unusedRevocations(fixedBy: step) { lines.append(unused) }
         if outcome.isIncomplete {
             lines.append(outcome.incompleteness + (outcome.met.isEmpty ? "" : " " + later))
         }
         return lines
     }
 
-    /// Before anyone types 39 characters for nothing.
+    /// Refuses a device that has an account, before the user types 39 characters.
     private static func refuseExisting(_ store: AccountStore) throws {
         do {
             _ = try store.load()
@@ -100,20 +104,19 @@ struct AccountJoinCommand: AsyncParsableCommand {
 }
 
 extension AccountLookup.Outcome {
-    /// What is said where ``isIncomplete``.
+    /// The sentence for a search that is ``isIncomplete``.
     var incompleteness: String {
-        "More devices are announced on this network than could be looked at: somebody may be making them up."
+        "More devices are announced on this network than could be checked: somebody may be inventing them."
     }
 
-    /// What is said where ``untaken`` names a device; nil where it names none.
+    /// The sentence about revocations that this device could not use; nil if there are none.
     ///
-    /// - Parameter step: what to do in the end.
-    func lack(mendedBy step: String) -> String? {
+    /// - Parameter step: the last step of the advice.
+    func unusedRevocations(fixedBy step: String) -> String? {
         guard let untaken else { return nil }
         return """
-            What \(SafeText.escaped(untaken.device.name)) told of revoked devices could not be taken over \
-            (\(untaken.reason)), so this device may serve one that was revoked: install the newest Baton on both, then \
-            \(step).
+            The revocations that \(SafeText.escaped(untaken.device.name)) sent could not be used (\(untaken.reason)), \
+            so this device may still serve a revoked one: install the newest Baton on both, then \(step).
             """
     }
 }

@@ -4,20 +4,20 @@ import BatonAccount
 import Glibc
 import SystemPackage
 
-/// An account key among the arguments, where other programs can read it and where it never belongs.
+/// The check that no argument is an account key: other programs can read arguments.
 enum AccountKeyArgument {
-    /// Refuses arguments that hold a key, or what looks like one, before anything is made of them: whatever came of
-    /// that could say the key again, in an error that gets into a log.
+    /// Refuses arguments that contain a key, or that look like one. Call it before they are parsed: a parser's error
+    /// could repeat the key, and end up in a log.
     static func refuse(in arguments: [String]) throws(CommandError) {
         let isWhole = AccountKey.isWhole(in: arguments.joined(separator: " ").utf8)
         guard isWhole || phrases(arguments).contains(where: { AccountKey.isBegun(in: $0) }) else { return }
         throw .usage(
-            "an account key is never given as an argument, and this one may be in your shell's history and in the list of"
-                + " processes now; type it when you are asked, or give it with --key-file or on standard input")
+            "an account key is never given as an argument, and this one may be in your shell's history and in the list"
+                + " of processes now; type it when you are asked, or give it with --key-file or on standard input")
     }
 
-    /// Arguments that follow one another without an option between them, since a key may have been typed in groups.
-    /// What names a file is none of it: a name may begin as a key does.
+    /// Joins arguments that have no option between them: a key may have been typed in groups. Names of files are left
+    /// out, since they may begin like a key.
     private static func phrases(_ arguments: [String]) -> [String] {
         arguments.filter { !isFile($0) }.reduce(into: []) { phrases, argument in
             if argument.hasPrefix("-") || phrases.isEmpty {
@@ -29,6 +29,6 @@ enum AccountKeyArgument {
     }
 
     private static func isFile(_ argument: String) -> Bool {
-        PathArgument(argument: argument)?.path.withPlatformString { access($0, F_OK) == 0 } ?? false
+        CommandArgument(argument: argument)?.path.withPlatformString { access($0, F_OK) == 0 } ?? false
     }
 }

@@ -3,23 +3,27 @@
 import BatonAccount
 import SystemPackage
 
-/// The account key as a user gives it: at the terminal without echo, as the first line of standard input, or in a file
-/// that nobody else can read. Never as an argument and never in the environment.
+/// Reads the account key: without echo at a terminal, else from the first line of standard input, or from a file.
 enum AccountKeyInput {
-    /// Asks, reads and checks.
-    static func read(from file: String?) async throws -> AccountKey {
-        let text = try await text(from: file)
-        do {
-            return try AccountKey(parsing: text)
-        } catch {
-            throw CommandError(.usage, code: "accountKey", "\(error)")
+    /// Asks, reads and checks. At a terminal it asks again until the key is right: ^C ends that.
+    static func read(from file: FilePath?) async throws -> AccountKey {
+        while true {
+            let text = try await text(from: file)
+            do {
+                return try AccountKey(parsing: text)
+            } catch {
+                guard file == nil, Terminal.isTerminal(.standardInput), text.count > 0 else {
+                    throw CommandError(.usage, code: "accountKey", "\(error)")
+                }
+                Output.complain("\(error)")
+            }
         }
     }
 
-    /// The same of a key that has to be the account's of this device, and what this device has of the account then:
-    /// while somebody was asked, and typed, its node may have taken lists over.
+    /// Reads the key of this device's account, and loads the account after that: while the user types, the node of this
+    /// device may have received revocation lists.
     static func read(
-        from file: String?, of store: AccountStore
+        from file: FilePath?, of store: AccountStore
     ) async throws -> (secrets: AccountSecrets, account: Account) {
         let secrets = AccountSecrets(try await read(from: file))
         let account = try store.load()
@@ -31,7 +35,7 @@ enum AccountKeyInput {
         return (secrets, account)
     }
 
-    private static func text(from file: String?) async throws -> SecretBytes {
+    private static func text(from file: FilePath?) async throws -> SecretBytes {
         let limit = AccountKey.maximumTextCount
         do {
             if let file { return try KeyFile.read(file, limit: limit) }

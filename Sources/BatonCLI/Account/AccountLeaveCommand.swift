@@ -10,8 +10,8 @@ struct AccountLeaveCommand: AsyncParsableCommand {
         commandName: "leave",
         abstract: "Take this device out of its account.",
         discussion: """
-            Removes this device's key and everything of the account from it. The other devices stay in the account; \
-            this one needs the account key to join again.
+            Removes this device's key and everything of the account from this device. The other devices stay in the \
+            account. To join again, this one needs the account key.
 
             EXAMPLES:
               baton account leave

@@ -8,16 +8,16 @@ import SystemPackage
 struct AccountRotateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",
-        abstract: "Make a new account in place of this device's, because its key leaked.",
+        abstract: "Replace this device's account, because its key leaked.",
         discussion: """
-            Whoever has the account key can add devices to the account, and no revocation keeps them out. So this makes \
-            a new account, with a new key, and takes this device into it; the old account is wiped from here. The new \
-            key is printed once, alone on standard output.
+            Anyone who has the account key can add devices to the account, and no revocation keeps them out. This \
+            command makes a new account with a new key and moves this device into it. It removes the old account from \
+            this device. The new key is printed once, alone on standard output.
 
-            Each other device stays in the old account until you run `baton account leave` and `baton account join` \
-            there, with the new key. Until then it and this one do not see each other.
+            Each other device stays in the old account until you run `baton account leave` there, and `baton account \
+            join` with the new key. Until then it and this device do not see each other.
 
-            To lock a lost device out whose account key nobody has, use `baton devices revoke`.
+            To lock out a lost device, `baton devices revoke` is enough if nobody has the key.
 
             EXAMPLES:
               baton account rotate
@@ -38,10 +38,11 @@ struct AccountRotateCommand: AsyncParsableCommand {
             throw CommandError(error)
         }
         try await Confirmation.require(
-            isGiven: yes, consequence: "the old account goes from this device, and the others have to join the new one",
+            isGiven: yes,
+            consequence: "the old account is removed from this device, and the others have to join the new one",
             question: """
-                The account \(old.id) goes from this device, and a new one is made. Each other device has to leave and \
-                join the new one before it sees this one again. Go on?
+                This removes the account \(old.id) from this device and makes a new one. Each other device has to \
+                leave and join the new one before it sees this one again. Go on?
                 """)
         let new: Account
         do {

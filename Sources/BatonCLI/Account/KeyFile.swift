@@ -4,16 +4,16 @@ import BatonAccount
 import Glibc
 import SystemPackage
 
-/// A file with an account key in it, which nobody else may be able to read.
+/// A file that contains an account key, and that nobody else can read.
 enum KeyFile {
     /// Reads the first line.
     ///
-    /// - Throws: ``CommandError`` for a file that is missing, is another user's or can be read by others.
-    static func read(_ path: String, limit: Int) throws -> SecretBytes {
-        let shown = SafeText.escaped(path)
+    /// - Throws: ``CommandError`` for a file that is missing, belongs to another user, or that others can read.
+    static func read(_ path: FilePath, limit: Int) throws -> SecretBytes {
+        let shown = path.shown
         let descriptor: FileDescriptor
         do {
-            // Not blocking, so that a pipe without a writer does not hang; it is no file and is refused below.
+            // Non-blocking, so that a pipe without a writer does not hang. It is refused below.
             descriptor = try FileDescriptor.open(path, .readOnly, options: [.nonBlocking, .closeOnExec])
         } catch {
             throw CommandError.usage("the key file \(shown) cannot be read: \(error)")

@@ -11,12 +11,12 @@ import SystemPackage
 struct ApplicationCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "application",
-        abstract: "Be an application, in any language: JSON lines on standard input and output.",
+        abstract: "Connect a program in any language, by JSON lines on standard input and output.",
         discussion: """
-            A program that starts this command as its child takes part as an application does: it offers activities \
-            and continues those of other devices. Each line is one JSON object: messages to the command have \
-            "do", messages from it "event". The end of standard input ends the application. Protocol.md in the \
-            source of the command describes every message:
+            A program that starts this command as its child becomes an application of Baton: it offers activities and \
+            continues those of other devices. Each line is one JSON object. A message to the command has the member \
+            "do", and a message from it "event". The end of standard input ends the application. The \
+            article ApplicationMessages.md in the source of the command describes every message:
 
               do     becomeCurrent update resignCurrent invalidate setInFront
                      deleteSavedUserActivities startAccessing
@@ -39,12 +39,12 @@ struct ApplicationCommand: AsyncParsableCommand {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "The identifier of an application that is installed, or a file as `baton applications register` reads it.",
+            "The identifier of an installed application, or a file that `baton applications register` can read.",
             valueName: "id or file"))
-    var manifest: String
+    var manifest: CommandArgument
 
     func run() async throws {
-        // A program that goes away shows as an error of the write.
+        // If the program goes away, the write fails. Without this the signal would end the process.
         signal(SIGPIPE, SIG_IGN)
         let logger = Logger(label: "baton.application") { _ in
             ErrorOutputLog(level: .notice, name: "baton application")
@@ -68,7 +68,7 @@ struct ApplicationCommand: AsyncParsableCommand {
         if case .failed(let error)? = end { throw error }
     }
 
-    /// Why the application ends.
+    /// The reason that the application ends.
     private enum Ending: Sendable {
         case inputEnded
         case stopped
@@ -79,12 +79,12 @@ struct ApplicationCommand: AsyncParsableCommand {
         var lines = BridgeLines()
         do throws(Errno) {
             while let buffer = try await input.read() {
-                for (number, line) in lines.take(Array(buffer.bytes)) { await bridge.take(line, number: number) }
+                for (number, line) in lines.add(Array(buffer.bytes)) { await bridge.handle(line, number: number) }
             }
         } catch {
             return .failed(.failed("standard input cannot be read: \(error)"))
         }
-        if let (number, line) = lines.takeLast() { await bridge.take(line, number: number) }
+        if let (number, line) = lines.last() { await bridge.handle(line, number: number) }
         return .inputEnded
     }
 }

@@ -14,15 +14,17 @@ struct BridgeQuestion: Sendable {
     }
 }
 
-/// What a program answers.
+/// An answer of the program.
 enum BridgeAnswer: Sendable {
     case saved
     case willContinue(WillContinue)
     case continued(Bool)
 }
 
-/// What the library asks, and the program answers. How long it may take is the library's business, which cancels the
-/// task of a question that has taken too long: its number is forgotten, and a late answer is an `error`.
+/// The library's questions, which the program answers.
+///
+/// The library cancels the task of a question that takes too long. The bridge then forgets the question's number, and
+/// answers a late answer with `error`.
 extension Bridge: ApplicationDelegate, UserActivityDelegate {
     func userActivityWillSave(_ activity: UserActivity) async {
         guard let name = names[ObjectIdentifier(activity)] else { return }
@@ -78,7 +80,7 @@ extension Bridge: ApplicationDelegate, UserActivityDelegate {
         await printer.print(.didFailToContinue(type: type, error))
     }
 
-    /// - Returns: `nil` where there is no answer in time, or too many questions wait.
+    /// - Returns: `nil` if there is no answer in time, or too many questions wait.
     private func ask(
         _ kind: BridgeQuestion.Kind, _ event: @Sendable (UInt64) -> BridgeEvent
     ) async -> BridgeAnswer? {

@@ -3,37 +3,37 @@
 import Baton
 import FoundationEssentials
 
-/// Lets a program in any language be an application: what it says in JSON lines goes to the library, and the other way
-/// round. `Protocol.md` is its specification.
+/// Connects a program in any language to the library, by JSON lines. <doc:ApplicationMessages> is the specification.
 ///
-/// Everything that a program can have at a time is bounded here, and what is over a bound is refused by an `error`.
+/// The bounds below limit everything that a program can have at a time. A message that exceeds one is answered by
+/// `error`.
 actor Bridge {
-    /// Bytes of a name that the program gives to an activity or a stream.
+    /// The longest name that the program gives to an activity or a stream: 64 bytes.
     static let nameBound = 64
-    /// Activities at a time, those that it continues among them.
+    /// Activities at a time, including those that the program continues.
     static let activityBound = 64
-    /// Streams at a time; each has at most 1 MiB on its way.
+    /// Streams at a time. Each has at most 1 MiB on its way.
     static let streamBound = 32
-    /// Questions that wait for the program. With one more, none is asked: nothing is saved, or the activity declined.
+    /// Questions that wait for the program. A further one is not asked: the activity is not saved, or is declined.
     static let questionBound = 64
-    /// Files whose use is being asked for.
+    /// Files that the program is asking to use.
     static let accessBound = 16
-    /// What names of the bridge's own begin with: the program gives no such name.
+    /// The prefix of names that the bridge gives. The program may not use it.
     static let ownPrefix = "baton-"
 
     let application: Application
     let printer: BridgePrinter
     var activities: [String: UserActivity] = [:]
-    /// What the program calls an activity.
+    /// The program's name of each activity.
     var names: [ObjectIdentifier: String] = [:]
     var questions: [UInt64: BridgeQuestion] = [:]
     private var streams: [String: StreamPlace] = [:]
-    /// Streams that ended last, at most ``streamBound``: a message to one of them crossed its end and is dropped.
+    /// The streams that ended last, at most ``streamBound``. A message to one of them crossed its end, and is dropped.
     private var endedStreams: [String] = []
     private var accesses = 0
     private var lastNumber: UInt64 = 0
 
-    /// A stream has its name from the moment that it is asked for.
+    /// A stream occupies its name from the moment that the program asks for it.
     private enum StreamPlace {
         case opening
         case open(BridgeStream)
@@ -44,26 +44,26 @@ actor Bridge {
         self.printer = printer
     }
 
-    /// Says that it is there, before anything else, and registers.
+    /// Prints `ready` before anything else, and registers the application.
     func start() async {
         await printer.print(.ready(application.description))
         application.delegate = self
         application.start()
     }
 
-    /// Tells how it is with the node, until the task is cancelled.
+    /// Prints the state of the node whenever it changes, until the task is cancelled.
     func tellNodeStates() async {
         for await state in application.nodeState where state != .idle { await printer.print(.node(state)) }
     }
 
-    /// Withdraws everything.
+    /// Withdraws all activities.
     func close() async {
         for activity in activities.values { activity.invalidate() }
         await application.close()
     }
 
-    /// Does what a line says, or tells what is wrong with it.
-    func take(_ line: BridgeLines.Line, number: Int) async {
+    /// Performs the message of a line, or prints an `error`.
+    func handle(_ line: BridgeLines.Line, number: Int) async {
         do throws(BridgeProblem) {
             switch line {
             case .tooLong:
@@ -91,7 +91,7 @@ actor Bridge {
         case .openStream(let activity, let stream): try openStream(stream, of: activity)
         case .write(let name, let bytes): try await stream(name)?.write(bytes)
         case .finish(let name): try await stream(name)?.finish()
-        case .reset(let name): try await reset(name)
+        case .reset(let name, let status): try await reset(name, status)
         case .acknowledge(let name): try await stream(name)?.acknowledge()
         case .startAccessing(let url): try startAccessing(url)
         }
@@ -122,7 +122,7 @@ actor Bridge {
         activity.becomeCurrent()
     }
 
-    /// What a message says is one change, or none where a part of it cannot be.
+    /// Applies all fields of a message as one change. If one field is invalid, none is applied.
     func apply(_ fields: [BridgeField], to activity: UserActivity) throws(BridgeProblem) {
         do throws(UserActivityError) {
             for field in fields { try field.check() }
@@ -171,7 +171,7 @@ actor Bridge {
         }
     }
 
-    /// A name of the bridge's own, or a question's number.
+    /// The number for a name of the bridge's own, or for a question.
     func nextNumber() -> UInt64 {
         lastNumber += 1
         return lastNumber
@@ -188,7 +188,7 @@ actor Bridge {
         }
         streams[name] = .opening
         endedStreams.removeAll { $0 == name }
-        // The other device answers when it will; other messages go on.
+        // Do not wait here: the other device may take long, and other messages go on.
         Task {
             do throws(UserActivityError) {
                 let (input, output) = try await activity.continuationStreams()
@@ -213,7 +213,7 @@ actor Bridge {
         streams[stream.name] = .open(stream)
         await printer.print(.streamOpened(activity: activity, stream: stream.name, isIncoming: isIncoming))
         await stream.run()
-        // Its name may be in use again when it was reset.
+        // After a reset another stream may have the name.
         if case .open(let current)? = streams[stream.name], current === stream { forget(stream: stream.name) }
     }
 
@@ -223,7 +223,7 @@ actor Bridge {
         if endedStreams.count > Self.streamBound { endedStreams.removeFirst() }
     }
 
-    /// - Returns: `nil` for one that has just ended.
+    /// - Returns: `nil` for a stream that has just ended.
     private func stream(_ name: String) throws(BridgeProblem) -> BridgeStream? {
         switch streams[name] {
         case .open(let stream)?: return stream
@@ -234,10 +234,10 @@ actor Bridge {
         }
     }
 
-    private func reset(_ name: String) async throws(BridgeProblem) {
+    private func reset(_ name: String, _ status: UInt8?) async throws(BridgeProblem) {
         guard let stream = try stream(name) else { return }
         forget(stream: name)
-        await stream.reset()
+        await stream.reset(status: status)
     }
 
     // MARK: Files

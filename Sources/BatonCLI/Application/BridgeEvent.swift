@@ -3,7 +3,7 @@
 import Baton
 import FoundationEssentials
 
-/// A message of the bridge to the program: one line of its input. `Protocol.md` describes each.
+/// A message of the bridge to the program: one line of its input. <doc:ApplicationMessages> describes each.
 enum BridgeEvent: Sendable {
     case ready(Application.Description)
     case node(NodeState)
@@ -99,7 +99,7 @@ enum BridgeEvent: Sendable {
         ] + (error.device.map { [JSONValue.Member("device", .string($0))] } ?? [])
     }
 
-    /// An activity that came; what it does not have is left out.
+    /// The members of an activity that arrived. Those without a value are left out.
     private static func members(_ activity: UserActivity) -> [JSONValue.Member] {
         var members = [
             JSONValue.Member("type", .string(activity.activityType)),

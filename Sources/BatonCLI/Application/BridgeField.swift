@@ -3,7 +3,7 @@
 import Baton
 import FoundationEssentials
 
-/// One thing that a program says of an activity: a member of ``UserActivity`` by its name there.
+/// One property of an activity that the program sets, by the name that it has in ``UserActivity``.
 enum BridgeField: Equatable, Sendable {
     case title(String?)
     case userInfo(UserInfo)
@@ -21,7 +21,7 @@ enum BridgeField: Equatable, Sendable {
     case supportsContinuationStreams(Bool)
     case isExclusive(Bool)
 
-    /// Refuses what no activity can have.
+    /// Refuses a value that no activity can have.
     func check() throws(UserActivityError) {
         switch self {
         case .webpageURL(let url): try UserActivity.requireWebPage(url)
@@ -46,7 +46,7 @@ enum BridgeField: Equatable, Sendable {
         case .persistentIdentifier(let identifier): content.persistentIdentifier = identifier
         case .document(let file): content.document = file
         case .version(let version): content.version = version
-        // Of the activity, and of no content of it.
+        // This belongs to the activity, and not to its content.
         case .needsSave: break
         case .isEligibleForHandoff(let isEligible): content.isEligibleForHandoff = isEligible
         case .supportsContinuationStreams(let supports): content.supportsContinuationStreams = supports
@@ -65,7 +65,7 @@ extension BridgeField {
 }
 
 extension BridgeMembers {
-    /// All fields that a message has; `null` is none where there can be none.
+    /// Reads all fields of a message. `null` removes an optional value.
     mutating func fields() throws(BridgeProblem) -> [BridgeField] {
         var fields: [BridgeField] = []
         for name in BridgeField.Name.allCases {

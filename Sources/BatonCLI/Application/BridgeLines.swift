@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Lines of a stream of bytes, each at most ``bound`` bytes; what is longer is passed over to its end.
+/// Splits a stream of bytes into lines of at most ``bound`` bytes. A longer line is skipped to its end.
 struct BridgeLines {
     /// The most bytes of a line without its end: a user info of 48 KB as JSON, or 96 KiB of a stream as Base64.
     static let bound = 128 << 10
@@ -12,12 +12,12 @@ struct BridgeLines {
     }
 
     private var partial: [UInt8] = []
-    private var isPassingOver = false
-    /// How many lines there were, the one that was taken last among them.
+    private var isSkipping = false
+    /// The number of lines so far, including the last one.
     private(set) var number = 0
 
-    /// Takes the lines that bytes complete.
-    mutating func take(_ bytes: some Collection<UInt8>) -> [(number: Int, line: Line)] {
+    /// Adds bytes, and returns the lines that they complete.
+    mutating func add(_ bytes: some Collection<UInt8>) -> [(number: Int, line: Line)] {
         var lines: [(Int, Line)] = []
         var rest = bytes[...]
         while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
@@ -29,17 +29,17 @@ struct BridgeLines {
         return lines
     }
 
-    /// The line that the end of the input completes; `nil` where it ended with a line.
-    mutating func takeLast() -> (number: Int, line: Line)? {
-        guard isPassingOver || !partial.isEmpty else { return nil }
+    /// The line that the end of the input completes; `nil` if the input ended with a whole line.
+    mutating func last() -> (number: Int, line: Line)? {
+        guard isSkipping || !partial.isEmpty else { return nil }
         return finish()
     }
 
     private mutating func collect(_ bytes: some Collection<UInt8>) {
-        guard !isPassingOver else { return }
+        guard !isSkipping else { return }
         guard partial.count + bytes.count <= Self.bound else {
             partial = []
-            isPassingOver = true
+            isSkipping = true
             return
         }
         partial.append(contentsOf: bytes)
@@ -49,8 +49,8 @@ struct BridgeLines {
         number += 1
         defer {
             partial = []
-            isPassingOver = false
+            isSkipping = false
         }
-        return (number, isPassingOver ? .tooLong : .text(partial))
+        return (number, isSkipping ? .tooLong : .text(partial))
     }
 }

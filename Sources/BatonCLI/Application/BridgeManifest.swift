@@ -4,11 +4,10 @@ import Baton
 import BatonApplications
 import SystemPackage
 
-/// What the program is, as its manifest says.
+/// Reads the manifest of the program.
 enum BridgeManifest {
-    /// - Parameter manifest: the identifier of an installed application, or the path of an `Info.plist`, which has a
-    ///   slash or a dot that no installed identifier explains.
-    static func description(_ manifest: String) throws(CommandError) -> Application.Description {
+    /// - Parameter manifest: the identifier of an installed application, or else the path of an `Info.plist`.
+    static func description(_ manifest: CommandArgument) throws(CommandError) -> Application.Description {
         let manifest = try read(manifest)
         do {
             var types: [ContinuedActivityType] = []
@@ -23,10 +22,11 @@ enum BridgeManifest {
         }
     }
 
-    private static func read(_ text: String) throws(CommandError) -> ApplicationManifest {
+    private static func read(_ argument: CommandArgument) throws(CommandError) -> ApplicationManifest {
+        let text = argument.text
         var registry = try RegistryAccess.registry()
         if !text.contains("/"), let manifest = registry.installed()[text] { return manifest }
-        let path = CommandEnvironment.absolute(text)
+        let path = CommandEnvironment.absolute(argument.path)
         guard text.contains("/") || (try? path.stat()) != nil else {
             throw .usage(
                 "no application \(SafeText.escaped(text)) is installed, and there is no such file: `baton applications`"
@@ -36,7 +36,7 @@ enum BridgeManifest {
             return try InfoPropertyList(reading: path).manifest(source: path)
         } catch {
             throw CommandError(
-                .usage, code: "manifest", "\(SafeText.escaped(path.string)): \(SafeText.escaped(error.problem))")
+                .usage, code: "manifest", "\(path.shown): \(SafeText.escaped(error.problem))")
         }
     }
 }

@@ -3,7 +3,8 @@
 import Baton
 import FoundationEssentials
 
-/// The members of one message, taken one by one; what nobody takes is a mistake, such as a name that is mistyped.
+/// The members of one message, which are removed one by one as they are read. A member that is left is a mistake, such
+/// as a mistyped name.
 struct BridgeMembers {
     private let message: String
     private var members: [String: JSONValue] = [:]
@@ -13,13 +14,13 @@ struct BridgeMembers {
         for member in members { self.members[member.name] = member.value }
     }
 
-    /// - Throws: ``BridgeProblem`` where a member is left.
+    /// - Throws: ``BridgeProblem`` if a member is left.
     func requireEmpty() throws(BridgeProblem) {
         guard let name = members.keys.min() else { return }
         throw BridgeProblem("“\(message)” takes no member “\(name)” here")
     }
 
-    /// The value of a member, whatever it is; `nil` where it is missing.
+    /// Removes a member and returns its value; `nil` if it is missing.
     mutating func take(_ name: String) -> JSONValue? {
         members.removeValue(forKey: name)
     }
@@ -42,7 +43,7 @@ struct BridgeMembers {
         return try boolean(value, name)
     }
 
-    /// A name that the program gives: 1 to 64 bytes.
+    /// Reads a name that the program gives: 1 to 64 bytes.
     mutating func name(_ name: String) throws(BridgeProblem) -> String {
         let text = try string(name)
         guard (1...Bridge.nameBound).contains(text.utf8.count) else {
@@ -51,13 +52,22 @@ struct BridgeMembers {
         return text
     }
 
-    /// The number of a question.
+    /// Reads the number of a question.
     mutating func request() throws(BridgeProblem) -> UInt64 {
         guard let value = take("request") else { throw missing("request") }
         guard case .integer(let number) = value, let request = UInt64(exactly: number) else {
             throw BridgeProblem("“request” of “\(message)” takes the number of the question")
         }
         return request
+    }
+
+    /// Reads the exit status of a program that failed, 1 to 255; nil if the message has none.
+    mutating func optionalStatus() throws(BridgeProblem) -> UInt8? {
+        guard let value = take("status") else { return nil }
+        guard case .integer(let number) = value, let status = UInt8(exactly: number), status > 0 else {
+            throw BridgeProblem("“status” of “\(message)” takes a whole number, 1 to 255")
+        }
+        return status
     }
 
     func string(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> String {
@@ -77,9 +87,9 @@ struct BridgeMembers {
         return texts
     }
 
-    /// Where the value is of the right kind, and still none of those wanted.
+    /// The problem of a value that has the right type and is not allowed.
     ///
-    /// - Parameter text: the value, of which the beginning is shown.
+    /// - Parameter text: the value. Only its beginning is shown.
     func unfit(_ text: String, _ name: String, _ wanted: String) -> BridgeProblem {
         let shown = text.unicodeScalars.prefix(80)
         let end = shown.endIndex < text.unicodeScalars.endIndex ? "…" : ""

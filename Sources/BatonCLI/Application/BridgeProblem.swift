@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is wrong with a line that came in: one sentence without a full stop, which the `error` event gives back.
+/// The mistake in a line of input: one sentence without a full stop, which the `error` event repeats.
 struct BridgeProblem: Error, Equatable, CustomStringConvertible {
     let description: String
 

@@ -3,14 +3,14 @@
 import Baton
 import FoundationEssentials
 
-/// A message of the program to the bridge: one line of its output. `Protocol.md` describes each.
+/// A message of the program to the bridge: one line of its output. <doc:ApplicationMessages> describes each.
 enum BridgeRequest: Equatable, Sendable {
-    /// - Parameter type: of a new activity; `nil` for one that is there.
+    /// - Parameter type: the type of a new activity; `nil` for an activity that exists.
     case becomeCurrent(activity: String, type: String?, [BridgeField])
     case update(activity: String, [BridgeField])
     case resignCurrent(activity: String)
     case invalidate(activity: String)
-    /// - Parameter identifiers: `nil`: all that have one.
+    /// - Parameter identifiers: `nil` for all that have one.
     case deleteSavedUserActivities(identifiers: [String]?)
     case setInFront(Bool)
     case saved(request: UInt64, [BridgeField])
@@ -19,7 +19,8 @@ enum BridgeRequest: Equatable, Sendable {
     case openStream(activity: String, stream: String)
     case write(stream: String, [UInt8])
     case finish(stream: String)
-    case reset(stream: String)
+    /// - Parameter status: the status of the program that failed; nil if it cancels.
+    case reset(stream: String, status: UInt8?)
     case acknowledge(stream: String)
     case startAccessing(URL)
 
@@ -43,7 +44,7 @@ enum BridgeRequest: Equatable, Sendable {
         try rest.requireEmpty()
     }
 
-    /// What a message is called.
+    /// The name of a message.
     enum Kind: String, CaseIterable {
         case becomeCurrent, update, resignCurrent, invalidate, deleteSavedUserActivities, setInFront, saved
         case willContinue, continued, openStream, write, finish, reset, ack, startAccessing
@@ -70,7 +71,7 @@ enum BridgeRequest: Equatable, Sendable {
             return .openStream(activity: try members.name("activity"), stream: try members.name("stream"))
         case .write: return .write(stream: try members.name("stream"), try bytes(&members))
         case .finish: return .finish(stream: try members.name("stream"))
-        case .reset: return .reset(stream: try members.name("stream"))
+        case .reset: return .reset(stream: try members.name("stream"), status: try members.optionalStatus())
         case .ack: return .acknowledge(stream: try members.name("stream"))
         case .startAccessing:
             let text = try members.string("url")

@@ -5,8 +5,8 @@ import FoundationEssentials
 
 /// One pair of continuation streams, as the program reads and writes it.
 ///
-/// Back-pressure both ways is counted in messages: ``window`` `data` events may be without the program's `ack`, and
-/// ``window`` `write` messages without the bridge's `written`. Nothing that one stream waits for holds up another.
+/// Back-pressure is counted in messages, both ways: at most ``window`` `data` events may wait for the program's `ack`,
+/// and ``window`` `write` messages for the bridge's `written`. Streams do not wait for each other.
 actor BridgeStream {
     /// Messages on their way in each direction: at most 256 KiB to the program, and 384 KiB from it.
     static let window = 4
@@ -28,6 +28,7 @@ actor BridgeStream {
     private enum Item: Sendable {
         case write([UInt8])
         case finish
+        case fail(UInt8)
     }
 
     init(_ name: String, _ input: ContinuationInput, _ output: ContinuationOutput, printer: BridgePrinter) {
@@ -36,12 +37,12 @@ actor BridgeStream {
         self.output = output
         self.printer = printer
         (credit, credits) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.window))
-        // Bounded by `unwritten`, and one end.
+        // `unwritten` bounds the writes, and there is one end.
         (items, queue) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.window + 1))
         for _ in 0..<Self.window { credits.yield() }
     }
 
-    /// Lasts until both directions have ended, or one failed.
+    /// Runs until both directions have ended, or one has failed.
     func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.readInput() }
@@ -67,13 +68,18 @@ actor BridgeStream {
         queue.yield(.finish)
     }
 
-    /// Aborts both directions.
-    func reset() async {
+    /// Ends both directions.
+    ///
+    /// - Parameter status: why the program failed; nil if it cancels. The other side reads what was written before a
+    ///   failure; a cancellation discards it.
+    func reset(status: UInt8?) async {
         hasFailed = true
-        await stop()
+        guard let status, !isFinished else { return await stop() }
+        isFinished = true
+        queue.yield(.fail(status))
     }
 
-    /// The program has taken one `data` event.
+    /// The program has read one `data` event.
     func acknowledge() throws(BridgeProblem) {
         guard case .dropped = credits.yield() else { return }
         throw BridgeProblem("all data of the stream “\(name)” was acknowledged before")
@@ -109,6 +115,9 @@ actor BridgeStream {
                 if !hasFailed { await printer.print(.written(stream: name, bytes: bytes.count)) }
             case .finish:
                 return await output.finish()
+            case .fail(let status):
+                await output.fail(status: status)
+                return await stop()
             }
         }
     }

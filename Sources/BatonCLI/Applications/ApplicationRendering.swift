@@ -2,9 +2,10 @@
 
 import Baton
 import BatonApplications
+import BatonDocuments
 import SystemPackage
 
-/// How applications are printed.
+/// Prints applications.
 enum ApplicationRendering {
     static func lines(_ applications: [ApplicationManifest], width: Int) -> [String] {
         var table = Table([
@@ -41,7 +42,7 @@ enum ApplicationRendering {
             case .desktopEntry: false
             }
         let versions = application.readableVersions.statements.sorted { $0.key < $1.key }
-        return JSONValue.object([
+        let members = [
             JSONValue.Member("identifier", .string(application.identifier)),
             JSONValue.Member("name", .string(application.name)),
             JSONValue.Member("team", .string(application.team)),
@@ -60,8 +61,9 @@ enum ApplicationRendering {
             JSONValue.Member("terminal", .boolean(application.needsTerminal)),
             JSONValue.Member("desktopEntry", application.desktopEntry.map(JSONValue.string) ?? .null),
             JSONValue.Member("registered", .boolean(isRegistered)),
-            JSONValue.Member("file", file.map { .string($0.string) } ?? .null),
-        ]).text
+        ]
+        let path = file.map { JSONValue.Member.path("file", $0.bytes) } ?? [JSONValue.Member("file", .null)]
+        return JSONValue.object(members + path).text
     }
 
     private static func json(_ type: DocumentType) -> JSONValue {

@@ -28,7 +28,7 @@ struct ApplicationsListCommand: ParsableCommand {
         guard !installed.applications.isEmpty else {
             Output.say(
                 "No application here continues activities: register one with `baton applications register FILE`, or "
-                    + "give its desktop entry X-Baton-Types.")
+                    + "add X-Baton-Types to its desktop entry.")
             return
         }
         let width = Terminal.width(of: .standardOutput)

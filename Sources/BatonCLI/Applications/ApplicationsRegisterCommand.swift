@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import BatonApplications
+import BatonDocuments
 import SystemPackage
 
 /// `baton applications register`
@@ -10,14 +11,14 @@ struct ApplicationsRegisterCommand: ParsableCommand {
         commandName: "register",
         abstract: "Register an application by its Info.plist.",
         discussion: """
-            The Info.plist of a project for Apple's devices does as it is: its identifier, name, NSUserActivityTypes \
-            and document types with NSUbiquitousDocumentUserActivityType count. What it does not say, you say here. A \
-            file of your own may hold it as well: BatonCommand, BatonTerminal (true where it wants a terminal to run in), \
-            BatonTeam, and BatonActivityVersions (a dictionary of activity types and the versions that are read: 2, \
-            or 1-3).
+            The Info.plist of a project for Apple's devices can be used unchanged. Baton reads its identifier, its \
+            name, NSUserActivityTypes, and the document types with NSUbiquitousDocumentUserActivityType. The options \
+            below give the rest. A file of your own may give it as well, in BatonCommand, BatonTerminal (true for a \
+            program that needs a terminal), BatonTeam, and BatonActivityVersions (a dictionary from activity types to \
+            versions, such as 2 or 1-3).
 
-            An application that is registered already is registered anew. What was read is kept in Baton's own \
-            configuration: when the file changes, register it again.
+            If the application is registered already, it is replaced. Baton keeps a copy of what it read: when the \
+            file changes, register it again.
 
             EXAMPLES:
               baton applications register Info.plist --command shopsnap
@@ -26,40 +27,39 @@ struct ApplicationsRegisterCommand: ParsableCommand {
             """)
 
     @Argument(help: "An Info.plist, in XML or binary.")
-    var file: String
+    var file: CommandArgument
 
-    @Option(name: .long, help: "What starts it: a program and its arguments. No shell reads it.")
-    var command: String?
+    @Option(name: .long, help: "The program that starts it, with arguments. No shell reads it.")
+    var command: CommandArgument?
 
     @Option(name: .long, help: "Its team: applications of one team share activities.")
-    var team: String?
+    var team: CommandArgument?
 
-    @Option(name: .long, help: ArgumentHelp("Its entitlements, for associated domains.", valueName: "file"))
-    var entitlements: String?
+    @Option(name: .long, help: ArgumentHelp("Its entitlements file, for associated domains.", valueName: "file"))
+    var entitlements: CommandArgument?
 
     @Option(
         name: .long,
-        help: ArgumentHelp("A build variable that stands in the files as $(NAME); repeatable.", valueName: "name=value")
+        help: ArgumentHelp("A build variable that the files use as $(NAME); repeatable.", valueName: "name=value")
     )
-    var set: [String] = []
+    var set: [CommandArgument] = []
 
     func run() throws {
         let registry = try RegistryAccess.registry()
-        let path = CommandEnvironment.absolute(file)
+        let path = CommandEnvironment.absolute(file.path)
         let (words, variables) = (try words(), try variables())
         let manifest: ApplicationManifest
         do throws(ApplicationManifestError) {
             let list = try InfoPropertyList(
-                reading: path, entitlements: entitlements.map(CommandEnvironment.absolute))
-            manifest = try list.manifest(command: words, team: team, variables: variables, source: path)
+                reading: path, entitlements: entitlements.map { CommandEnvironment.absolute($0.path) })
+            manifest = try list.manifest(command: words, team: team?.text, variables: variables, source: path)
         } catch {
             throw CommandError(
-                .usage, code: "manifest", "\(SafeText.escaped(path.string)): \(SafeText.escaped(error.problem))")
+                .usage, code: "manifest", "\(path.shown): \(SafeText.escaped(error.problem))")
         }
         guard !manifest.command.isEmpty else {
             throw CommandError.usage(
-                "\(SafeText.escaped(path.string)) does not say how the application is started: give the program with "
-                    + "--command")
+                "\(path.shown) does not name the program to start: give it with --command")
         }
         let isNew: Bool
         do throws(ApplicationRegistryError) {
@@ -71,31 +71,34 @@ struct ApplicationsRegisterCommand: ParsableCommand {
     }
 
     private func report(_ manifest: ApplicationManifest, isNew: Bool) {
-        let types = manifest.activityTypes.count
         let teamClause = manifest.team.isEmpty ? "" : ", team \(SafeText.escaped(manifest.team))"
         Output.say(
-            "\(SafeText.escaped(manifest.name)) (\(manifest.identifier)) is registered\(isNew ? "" : " anew"): "
-                + "\(types == 1 ? "1 activity type" : "\(types) activity types")\(teamClause).")
+            "\(SafeText.escaped(manifest.name)) (\(manifest.identifier)) is registered\(isNew ? "" : " again"): "
+                + "\(HumanUnits.count(manifest.activityTypes.count, "activity type"))\(teamClause).")
         if manifest.team.isEmpty {
-            Output.say("It has no team, and shares activities with applications that have none; --team TEAM gives one.")
+            Output.say("It has no team, and shares activities with applications without one. --team TEAM sets a team.")
         }
         if manifest.activityTypes.isEmpty, manifest.associatedDomains.isEmpty {
-            Output.say("It declares nothing that it continues (NSUserActivityTypes), and will never be given anything.")
+            Output.say("It declares no activity types (NSUserActivityTypes), so it never receives an activity.")
         }
         do throws(LaunchError) {
             try RegistryAccess.launcher().check(manifest)
         } catch {
-            Output.say("It cannot be started as things are: \(SafeText.escaped(error.message)).")
+            Output.say("It cannot be started now: \(SafeText.escaped(error.message)).")
         }
     }
 
-    /// A relative path of the program is where the user is now, and not where the node will be.
+    /// The words of the command. A relative path is made absolute, because the node has another current folder.
     private func words() throws(CommandError) -> [String]? {
         guard let command else { return nil }
+        guard String(validating: command.bytes, as: UTF8.self) != nil else {
+            throw .usage("the command of --command is not UTF-8: give the program a name that is")
+        }
         do throws(CommandLineSplitter.Problem) {
-            var words = try CommandLineSplitter.split(command)
-            if words[0].contains("/") { words[0] = CommandEnvironment.absolute(words[0]).string }
-            return words
+            return try command.words().enumerated().map { index, word in
+                let isPath = index == 0 && word.encoded.contains("/")
+                return isPath ? CommandEnvironment.absolute(word.path).string : word.text
+            }
         } catch {
             throw .usage(error.sentence(about: "the command of --command"))
         }
@@ -103,7 +106,7 @@ struct ApplicationsRegisterCommand: ParsableCommand {
 
     private func variables() throws(CommandError) -> BuildVariables {
         var values: [String: String] = [:]
-        for text in set {
+        for text in set.map(\.text) {
             guard let (name, value) = BuildVariables.assignment(text) else {
                 throw .usage("--set \"\(SafeText.escaped(text))\" is not NAME=VALUE, such as --set PRODUCT_NAME=Editor")
             }

@@ -8,18 +8,19 @@ import SystemPackage
 struct ApplicationsRemoveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
-        abstract: "Remove an application that was registered.",
+        abstract: "Remove a registered application.",
         discussion: """
-            An application that is known by its desktop entry stays: remove the X-Baton- keys there.
+            An application with a desktop entry stays: remove the X-Baton- keys from that entry.
 
             EXAMPLES:
               baton applications remove org.example.shopsnap
             """)
 
-    @Argument(help: "As `baton applications` shows it.")
-    var identifier: String
+    @Argument(help: "Its identifier, as `baton applications` shows it.")
+    var identifier: CommandArgument
 
     func run() throws {
+        let identifier = identifier.text
         var registry = try RegistryAccess.registry()
         let wasThere: Bool
         do throws(ApplicationRegistryError) {
@@ -29,17 +30,17 @@ struct ApplicationsRemoveCommand: ParsableCommand {
         }
         let entry = registry.installed()[identifier].flatMap { manifest in
             switch manifest.source {
-            case .desktopEntry(let path): SafeText.escaped(path.string)
+            case .desktopEntry(let path): path.shown
             case .registered: nil
             }
         }
         guard wasThere else {
             let shown = SafeText.escaped(identifier)
             throw CommandError.usage(
-                entry.map { "\(shown) is known by its desktop entry, \($0): remove its X-Baton- keys" }
-                    ?? "no application \(shown) is registered: `baton applications` shows which are")
+                entry.map { "\(shown) has the desktop entry \($0): remove the X-Baton- keys from it" }
+                    ?? "no application \(shown) is registered: see `baton applications`")
         }
-        Output.say("\(identifier) is removed.")
-        if let entry { Output.say("Its desktop entry counts from now on: \(entry).") }
+        Output.say("\(SafeText.escaped(identifier)) is removed.")
+        if let entry { Output.say("Its desktop entry is used now: \(entry).") }
     }
 }

@@ -5,7 +5,7 @@ import BatonTransport
 import FoundationEssentials
 import SystemPackage
 
-/// The registry of applications, and what starts them, as the environment says.
+/// The registry and the launcher of applications for this environment.
 enum RegistryAccess {
     static func registry() throws(CommandError) -> ApplicationRegistry {
         ApplicationRegistry(

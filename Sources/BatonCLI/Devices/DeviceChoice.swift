@@ -3,24 +3,25 @@
 import BatonAccount
 import BatonMessages
 
-/// A device that can be named.
+/// A device that a user can name.
 struct KnownDevice: Sendable, Equatable {
     let id: String
     let name: String
-    /// What it was called before, its present name left out.
+    /// Its names before the present one.
     var formerNames: [String] = []
-    /// A connection has shown it. Whoever has the account's keys can announce devices that do not exist.
+    /// Whether a connection has proved that it is a device of the account. An announcement proves nothing: a device of
+    /// the account can announce others that do not exist.
     var isProved = false
 
-    /// Name and short id, for people, and what they may know it by.
+    /// Its name, short id and former names, for people.
     var shown: String {
         let former = SafeText.escaped(formerNames.joined(separator: ", "))
         let before = former.isEmpty ? "" : ", called \(former) before"
         return "\(SafeText.escaped(name)) (\(SafeText.escaped(id.prefix(8)))\(before))"
     }
 
-    /// Whether it is called so, or was.
-    func isCalled(_ text: String) -> Bool { name == text || formerNames.contains(text) }
+    /// Whether it has or had a name.
+    func hasName(_ text: String) -> Bool { name == text || formerNames.contains(text) }
 }
 
 extension KnownDevice {
@@ -36,37 +37,38 @@ extension KnownDevice {
     }
 }
 
-/// What keeps one device from being taken for another that a person means. Every program has all of it: only the tests
-/// of attacks, inside this package, leave one out, to see that nothing else stands in the way.
+/// The checks that keep a device from impersonating another one. All of them are always on, except in this package's
+/// tests of attacks, which turn one off to see that the attack then succeeds.
 struct DeviceChecks: OptionSet {
     let rawValue: UInt8
 
-    /// A whole id is an id, whoever calls itself by it.
+    /// A whole id is never a name.
     static let wholeID = DeviceChecks(rawValue: 1)
-    /// What is only announced goes by no name.
+    /// A device that was only announced has no name.
     static let proved = DeviceChecks(rawValue: 2)
 
     static let all: DeviceChecks = [.wholeID, .proved]
 }
 
-/// Finds the one device that a person means.
+/// Finds the device that the user means.
 struct DeviceChoice {
     let ownID: String
     let ownName: String
     let known: [KnownDevice]
-    /// Ids of devices that were revoked before; their names are forgotten.
+    /// Ids of revoked devices. Their names are not kept.
     let revoked: [String]
     var checks = DeviceChecks.all
 
     private static let nameless = "a device that is not known here"
 
-    /// The fewest characters of an id that name a device.
+    /// The shortest beginning of an id that names a device: 4 characters.
     static let shortestPrefix = 4
 
-    /// - Parameter text: a name, also one that the device had before, or the beginning of an id. Who calls itself by
-    ///   another device's id takes not its place: a whole id is an id and nothing else, and need not be known, and the
-    ///   beginning of one is as good as a name. What no connection has shown is found by its whole id alone: who has a
-    ///   device of the account can announce another one under the name that the user knows.
+    /// Finds a device by its name, a former name, or the beginning of its id.
+    ///
+    /// A whole id is always taken as an id, and need not be known here. A device therefore cannot take another's place
+    /// by using that id as its name. A device that was only announced is found by its whole id alone: anyone who has a
+    /// device of the account can announce another one under any name.
     func find(_ text: String) throws(CommandError) -> KnownDevice {
         let lower = text.lowercased()
         if checks.contains(.wholeID), let id = DeviceID(lower)?.description {
@@ -76,13 +78,13 @@ struct DeviceChoice {
         let isPrefix = lower.utf8.count >= Self.shortestPrefix
         let forgotten = revoked.filter { id in !known.contains { $0.id == id } }
         let called = (known + forgotten.map { KnownDevice(id: $0, name: Self.nameless) }).filter { device in
-            (device.isCalled(text) && !revoked.contains(device.id)) || (isPrefix && device.id.hasPrefix(lower))
+            (device.hasName(text) && !revoked.contains(device.id)) || (isPrefix && device.id.hasPrefix(lower))
         }
         let certain = called.filter { $0.isProved || revoked.contains($0.id) || !checks.contains(.proved) }
         if certain.count == 1, let device = certain.first { return device }
         guard certain.isEmpty else {
             let lines = certain.map { "  \($0.shown)" }.joined(separator: "\n")
-            throw .usage("\(certain.count) devices are called so: give more of an id\n\(lines)")
+            throw .usage("\(certain.count) devices match: give more of an id\n\(lines)")
         }
         guard called.isEmpty else { throw .usage(Self.unproved(called, text)) }
         if text == ownName || (isPrefix && ownID.hasPrefix(lower)) { throw Self.ownDevice }
@@ -102,9 +104,9 @@ struct DeviceChoice {
     private static func unproved(_ called: [KnownDevice], _ text: String) -> String {
         let lines = called.map { "  \(SafeText.escaped($0.name)) (\(SafeText.escaped($0.id)))" }.joined(separator: "\n")
         return """
-            something announces itself as "\(SafeText.escaped(text))", but no connection has shown that it is a device of the \
-            account, and none that one has shown is called so or was before: see `baton devices` for what the device that \
-            you mean is called now. To revoke this one all the same, give its whole id
+            "\(SafeText.escaped(text))" was only announced, and no connection has proved that it is a device of the \
+            account. No proved device has or had that name: see `baton devices` for the names that they have now. To \
+            revoke this one all the same, give its whole id
             \(lines)
             """
     }

@@ -14,17 +14,17 @@ struct DevicesListCommand: AsyncParsableCommand {
         commandName: "list",
         abstract: "List the other devices of the account that this one knows.",
         discussion: """
-            KNOWS says whether the device has the revocation list that this one has. One that does not gets it when the \
-            two meet, and until then it still serves a device that was revoked.
+            KNOWS says whether the device has the same revocation list as this one. A device without it receives the \
+            list when the two meet. Until then it still serves a revoked device.
 
-            Two devices on which others were revoked before either heard of it have different keys, and cannot find each \
-            other by themselves. A third one that meets both brings them together; so does `baton devices revoke`, once \
-            more, on one of the two.
+            If devices were revoked on two devices at the same time, the two have different keys and cannot find each \
+            other. A third device that meets both brings them together. So does another `baton devices revoke` on one \
+            of the two.
 
-            A "?" after the ID says that no connection has shown the device yet, but only an announcement, which whoever \
-            has a device of the account can make up; in JSON, "proved" is false.
+            A "?" after the ID says that the device was only announced, and that no connection has proved it yet. A \
+            device of the account can announce others that do not exist. In JSON, "proved" is false.
 
-            BEFORE shows the names that a device had here before: who renames a stolen one is found by them.
+            BEFORE shows former names, so that you find a stolen device that was renamed.
 
             EXAMPLES:
               baton devices
@@ -34,7 +34,10 @@ struct DevicesListCommand: AsyncParsableCommand {
     @OptionGroup var output: JSONOption
 
     func run() async throws {
-        let (devices, listsApart) = try await NodeAccess.withNode { try await $0.devices() }
+        let (devices, listsApart) = try await NodeAccess.withNode { client in
+            await ResponderWatch.look(client)
+            return try await client.devices()
+        }
         if listsApart {
             Output.say(try DeviceRendering.listsApart(CommandEnvironment.home()))
         } else if let unmet = DeviceRendering.unmet(devices, hasList: try hasList()) {
@@ -63,31 +66,30 @@ extension DevicesListCommand {
     }
 }
 
-/// How devices are printed.
+/// Prints devices.
 enum DeviceRendering {
     static func listsApart(_ home: Home) -> String {
         let revoked = (try? CommandEnvironment.accountStore(home).load().state.revoked.map(\.short).sorted()) ?? []
         return """
-            Devices were revoked apart, on devices that had not met: \(revoked.joined(separator: ", ")). All of them are \
-            locked out. To give the others new keys as well, revoke one of them once more, by its id.
+            Devices were revoked on devices that had not met: \(revoked.joined(separator: ", ")). All of them are \
+            locked out. To give the others common keys, revoke one of these again, by its id.
             """
     }
 
-    /// What is to be said of devices that are not here and do not know the revocation list; nil where there are none,
-    /// or no list.
+    /// The sentence about absent devices that do not have the revocation list; nil if there are none, or no list.
     static func unmet(_ devices: [WireDevice], hasList: Bool) -> String? {
         let names = devices.filter { !$0.knows && !$0.present }.map { SafeText.escaped($0.name) }
         guard hasList, !names.isEmpty else { return nil }
         return """
-            Not met since a device was revoked here: \(names.joined(separator: ", ")). Where one was revoked on it as well \
-            meanwhile, the two cannot find each other: `baton devices revoke`, once more, on one of them brings them together.
+            Not met since a device was revoked here: \(names.joined(separator: ", ")). If one was revoked there as \
+            well, the two cannot find each other: another `baton devices revoke` on one of them brings them together.
             """
     }
 
-    /// What the mark behind an id means; nil where there is none.
+    /// The meaning of the mark after an id; nil if no device has the mark.
     static func unproved(_ devices: [WireDevice]) -> String? {
         guard devices.contains(where: { !$0.proved }) else { return nil }
-        return "? after an ID: it was announced, but no connection has shown yet that it is a device of the account."
+        return "? after an ID: announced only; no connection has proved yet that it is a device of the account."
     }
 
     static func json(_ device: WireDevice) -> String {

@@ -12,38 +12,37 @@ import FoundationEssentials
 struct DevicesRevokeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke",
-        abstract: "Lock a device out of the account: a lost laptop, or one that you gave away.",
+        abstract: "Lock a device out of the account, such as a lost laptop.",
         discussion: """
-            From then on this device refuses it, ends every connection with it, and announces itself under new keys; the \
-            account's other devices do the same as soon as they meet this one, or another that knows. It cannot be taken \
-            back: the device joins again as a new one, with the account key.
+            This device then refuses the revoked one, ends all connections with it, and announces itself under new \
+            keys. The other devices of the account do the same when they meet a device that knows. A revocation cannot \
+            be undone: the device can only join again as a new one, with the account key.
 
-            A name that the device had before does as well, so that a thief who renames it is not lost sight of. What was \
-            only announced, and no connection has shown to be a device of the account, goes by its whole id alone: whoever \
-            has one of your devices can announce any name.
+            A former name works too, so that you find a stolen device that was renamed. A device that was only \
+            announced needs its whole id: anyone who has one of your devices can announce any name.
 
-            Asks for the account key, as `baton account join` does. Where the key itself may have leaked, use `baton \
-            account rotate`: whoever has the key can add devices.
+            Asks for the account key, as `baton account join` does. If the key itself may have leaked, use `baton \
+            account rotate`: anyone who has the key can add devices.
 
             EXAMPLES:
               baton devices revoke phone
-              baton devices revoke 3kd7x2mq                    # the beginning of its id, as `baton devices` shows it
+              baton devices revoke 3kd7x2mq                    # the beginning of its id
               baton devices revoke phone --yes --key-file key  # for scripts
             """)
 
     @Argument(
-        help: ArgumentHelp("The device's name, one that it had before, or the beginning of its id.", valueName: "name"))
-    var device: String
+        help: ArgumentHelp("The device's name, a former name, or the beginning of its id.", valueName: "name"))
+    var device: CommandArgument
 
     @Flag(name: .shortAndLong, help: "Do not ask.")
     var yes = false
 
     @Option(name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"))
-    var keyFile: String?
+    var keyFile: CommandArgument?
 
-    /// How long devices are looked for that know of revocations which this one does not.
+    /// How long to look for devices that know of other revocations: 3 s.
     private static let patience = Duration.seconds(3)
-    /// How long the others are given to take the list over before it is said who has not.
+    /// How long to wait for the other devices to store the list: 5 s.
     private static let spreading = Duration.seconds(5)
 
     func run() async throws {
@@ -61,38 +60,38 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             let chosen = try DeviceChoice(
                 ownID: own.identity.id.description, ownName: own.deviceName, known: known,
                 revoked: own.state.revoked.map(\.description)
-            ).find(device)
-            guard let id = DeviceID(chosen.id) else { throw CommandError.usage(DeviceChoice.noSuchDevice(device)) }
+            ).find(device.text)
+            guard let id = DeviceID(chosen.id) else { throw CommandError.usage(DeviceChoice.noSuchDevice(device.text)) }
             try await Confirmation.require(
                 isGiven: yes, consequence: "a revocation cannot be taken back",
                 question: "Lock \(chosen.shown) out of the account? This cannot be taken back.")
-            // What it has by now is signed past: two lists of one number would be apart.
-            let (secrets, account) = try await AccountKeyInput.read(from: keyFile, of: store)
-            // Asked before: what no connection has shown does not count as present under the old keys afterwards.
+            // The account is loaded again after that: two lists with the same number would divide the devices.
+            let (secrets, account) = try await AccountKeyInput.read(from: keyFile?.path, of: store)
+            // Ask before the revocation. After it, a device that was only announced under the old keys is not present.
             var spread = RevocationSpread(try await node?.devices().devices ?? [])
-            func take(_ account: Account) async throws {
+            func adopt(_ account: Account) async throws {
                 guard let node else { return try store.take(account.givenLists) }
                 try await node.adopt(account.travellingLists(wrappedBy: KeyEncryptionKey(localTo: account.identity)))
             }
-            // At once: what others know comes after it.
+            // Revoke at once. The revocations of other devices come later.
             var revoking = account
             if !account.isRevoked(id) {
                 _ = try revoking.revoke([id], with: secrets)
-                try await take(revoking)
-                Output.say("\(chosen.shown) is revoked. Looking for what was revoked elsewhere...")
+                try await adopt(revoking)
+                Output.say("\(chosen.shown) is revoked. Looking for revocations on other devices...")
             }
             let outcome = await AccountLookup(for: revoking, with: secrets).run(within: Self.patience)
             if outcome.isIncomplete { Output.say(outcome.incompleteness) }
-            if let lack = outcome.lack(mendedBy: "revoke once more") { Output.say(lack) }
+            if let unused = outcome.unusedRevocations(fixedBy: "revoke once more") { Output.say(unused) }
             var met = outcome.account
             if met.state != revoking.state || met.state.isApart {
-                // The keys of lists signed apart come with them: the node tells those who seal with these keys.
-                try await take(met)
+                // Lists that were signed apart bring their keys along. The node needs these for devices that use them.
+                try await adopt(met)
                 if met.state.isApart || !met.isRevoked(id) {
                     _ = try met.revoke([id], with: secrets)
-                    try await take(met)
+                    try await adopt(met)
                 }
-                Output.say("\(chosen.shown) is revoked, with what was revoked elsewhere.")
+                Output.say("\(chosen.shown) is revoked, together with the devices that were revoked elsewhere.")
             } else if account.isRevoked(id) {
                 Output.say("\(chosen.shown) was revoked before.")
                 return
@@ -105,9 +104,9 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             } else {
                 isApart = try store.load().state.isApart
                 Output.say(
-                    "No node is running here: the other devices learn of it when `baton node` runs and meets them.")
+                    "No node is running here: the other devices learn of it when `baton node` meets them.")
             }
-            // As where another command or device has revoked somebody meanwhile.
+            // Another command or device may have revoked one at the same time.
             if isApart { Output.say(DeviceRendering.listsApart(home)) }
         } catch let error as AccountError {
             throw CommandError(error)
@@ -118,8 +117,8 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
         }
     }
 
-    /// The node that is to take the list; nil only where none runs. One that runs and is not reached would neither see
-    /// nor keep what is written beside it.
+    /// The node that stores the list; nil only if none runs. A node that runs and cannot be reached would not see a
+    /// list that this command writes, and would overwrite it.
     private static func node(of home: Home, _ store: AccountStore) async throws -> NodeClient? {
         do {
             return try await NodeClient.connect(to: home)
@@ -132,9 +131,9 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
         }
     }
 
-    /// Waits a while for those who were there.
+    /// Waits until the present devices have the list, for at most ``spreading``.
     ///
-    /// - Returns: whether the node has lists that were signed apart, in the end.
+    /// - Returns: whether the node has lists that were signed apart.
     private static func follow(_ spread: inout RevocationSpread, _ node: NodeClient) async throws -> Bool {
         let deadline = ContinuousClock.now + spreading
         var isApart: Bool
@@ -147,9 +146,9 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     }
 }
 
-/// Which of the account's devices know of a revocation.
+/// The devices that know of a revocation, and those that do not.
 struct RevocationSpread {
-    /// Ids of those that were there before it was made, whether a connection has shown them or not.
+    /// Ids of the devices that were present before the revocation, proved or not.
     private let present: Set<String>
     /// The devices as they are now.
     var devices: [WireDevice]
@@ -160,10 +159,10 @@ struct RevocationSpread {
         self.devices = devices
     }
 
-    /// Whether one that was there does not know yet.
+    /// Whether a device that was present does not know yet.
     var isAwaited: Bool { devices.contains { present.contains($0.deviceID) && !$0.knows } }
 
-    /// What is said of them at the end.
+    /// The lines that tell the user.
     var lines: [String] {
         func names(_ knows: Bool) -> String {
             devices.filter { $0.knows == knows }.map {

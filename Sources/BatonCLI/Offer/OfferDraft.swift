@@ -8,7 +8,7 @@ import FoundationEssentials
 import Glibc
 import SystemPackage
 
-/// What the user wants to offer, checked as far as it can be without looking at files.
+/// The offer that the user asked for. Everything is checked that needs no file.
 struct OfferDraft: Sendable {
     enum Subject: Sendable, Equatable {
         case document(FilePath)
@@ -16,9 +16,9 @@ struct OfferDraft: Sendable {
         case activity(type: String)
     }
 
-    /// Bytes of a type at the most: what the advertisement has room for.
+    /// The longest type: 96 bytes, the room in an advertisement.
     static let maximumTypeSize = 96
-    /// Bytes of a title at the most. The advertisement cuts it shorter; a listing does not.
+    /// The longest title: 1,024 bytes. Listings show all of it; the advertisement only its beginning.
     static let maximumTitleSize = 1024
 
     let subject: Subject
@@ -29,8 +29,9 @@ struct OfferDraft: Sendable {
     private let command: ServedCommand?
 
     init(
-        path: FilePath? = nil, url: String? = nil, type: String? = nil, title: String? = nil, userInfo: String? = nil,
-        webPageURL: String? = nil, serve: String? = nil, throughShell: Bool = false, isExclusive: Bool = false
+        path: FilePath? = nil, url: String? = nil, type: String? = nil, title: String? = nil,
+        userInfo: CommandArgument? = nil, webPageURL: String? = nil, serve: CommandArgument? = nil,
+        throughShell: Bool = false, isExclusive: Bool = false
     ) throws(CommandError) {
         switch (path, url, type) {
         case (let path?, nil, nil): subject = .document(path)
@@ -69,23 +70,23 @@ struct OfferDraft: Sendable {
         }
     }
 
-    /// Where the document is that is offered; `nil` for anything else.
+    /// The absolute path of the document; `nil` for any other offer.
     var documentPath: FilePath? {
         guard case .document(let path) = subject else { return nil }
         return CommandEnvironment.absolute(path)
     }
 
-    /// What runs for each stream; `nil` where the activity has none.
+    /// The command that serves each stream; `nil` if the activity has no streams.
     func served() -> ServedCommand? { command }
 
-    /// What may change while it is offered, as it is now.
+    /// The content that may change during the offer.
     struct State {
         var documentPath: FilePath?
         var webPageURL = ""
         var userInfo = UserInfo()
     }
 
-    /// Reads what has to be read again for each device that takes it.
+    /// Reads the content again, for each device that accepts the offer.
     func state() throws(CommandError) -> State {
         switch subject {
         case .document(let path): State(documentPath: try DocumentCheck.check(path))
@@ -94,7 +95,7 @@ struct OfferDraft: Sendable {
         }
     }
 
-    /// The request to the node, with everything that has to be read now.
+    /// The request to the node, with the present content.
     func request() throws(CommandError) -> WireOfferRequest {
         let state = try state()
         var request = WireOfferRequest()
@@ -103,7 +104,7 @@ struct OfferDraft: Sendable {
         request.needsSave = true
         request.supportsContinuationStreams = command != nil
         request.webPageURL = state.webPageURL
-        // Type and title of a document are the node's choice: it knows its name as other devices may see it.
+        // The node chooses type and title of a document: it knows the name that other devices see.
         request.documentPath = state.documentPath.map { .init($0.bytes) } ?? .init()
         if case .activity(let type) = subject {
             request.type = type
@@ -112,7 +113,7 @@ struct OfferDraft: Sendable {
         return request
     }
 
-    /// What the user should know: what of a folder will not be sent, or that the user info is large.
+    /// A warning: entries of the folder that are not sent, or large user info; nil if there is none.
     func warning() throws(CommandError) -> String? {
         if case .document(let path) = subject { return try DocumentCheck.leftOut(of: path) }
         let size = try userInfo.read().encodedSize
@@ -143,7 +144,7 @@ struct OfferDraft: Sendable {
     }
 }
 
-/// Where the user info comes from: the command line, a pipe that is read once, or a file that is read anew each time.
+/// The source of the user info: the command line, a pipe that is read once, or a file that is read again each time.
 struct UserInfoSource: Sendable {
     private enum Origin {
         case none
@@ -153,17 +154,19 @@ struct UserInfoSource: Sendable {
 
     private let origin: Origin
 
-    init(_ text: String?) throws(CommandError) {
-        switch text {
+    init(_ argument: CommandArgument?) throws(CommandError) {
+        switch argument {
         case nil:
             origin = .none
-        case let text? where text.hasPrefix("@"):
-            let path = FilePath(bytes: RawArguments.bytes(of: String(text.dropFirst())))
-            // Another device's accepting asks again, and a pipe says everything only once.
+        case let argument? where argument.hasPrefix("@"):
+            guard let path = argument.dropFirst()?.path else {
+                throw .usage("--user-info @ names no file: write @FILE, or the JSON itself")
+            }
+            // Each accept reads the user info again. A pipe can only be read once.
             let isPipe = (try? path.stat().type) == .fifo
             origin = isPipe ? .text(try Self.contents(path)) : .file(path)
-        case let text?:
-            origin = .text(Array(text.utf8))
+        case let argument?:
+            origin = .text(argument.bytes)
         }
     }
 
@@ -187,8 +190,8 @@ struct UserInfoSource: Sendable {
     }
 
     private static func contents(_ path: FilePath) throws(CommandError) -> [UInt8] {
-        let shown = SafeText.escaped(path: path.bytes)
-        // Far more than user info may have, so that a file given by mistake is not read whole.
+        let shown = path.shown
+        // This is far more than the limit of user info. A large file given by mistake is not read to its end.
         let limit = 1 << 20
         do {
             let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
@@ -211,11 +214,11 @@ struct UserInfoSource: Sendable {
     }
 }
 
-/// What can be said of a document before it is offered. The node looks again when it is sent.
+/// Checks a document before the offer. The node checks again when it sends the document.
 enum DocumentCheck {
     /// - Returns: the absolute path.
     static func check(_ path: FilePath) throws(CommandError) -> FilePath {
-        let shown = SafeText.escaped(path: path.bytes)
+        let shown = path.shown
         guard !path.isEmpty else { throw .usage("the name of the document is empty") }
         let status: Stat
         do {
@@ -239,7 +242,7 @@ enum DocumentCheck {
         return absolute
     }
 
-    /// What is in a folder and will not be sent; `nil` where all of it is, and for files.
+    /// The sentence about entries of a folder that are not sent; `nil` if all are sent, and for files.
     static func leftOut(of path: FilePath) throws(CommandError) -> String? {
         do {
             return try DocumentSource.survey(CommandEnvironment.absolute(path)).folder?.leftOut.message

@@ -7,7 +7,7 @@ import BatonMessages
 import BatonProtocol
 import SystemPackage
 
-/// Tells what becomes of an offer: JSON events on standard output, or sentences on standard error.
+/// Reports the events of an offer: as JSON on standard output, or as sentences on standard error.
 actor OfferReporter {
     private let isJSON: Bool
     private let progress: ProgressLine
@@ -19,8 +19,8 @@ actor OfferReporter {
     }
 
     /// - Parameters:
-    ///   - isHandoffOff: the user has switched Handoff off: the offer waits until it is on.
-    ///   - path: of the document, where one is offered.
+    ///   - isHandoffOff: whether Handoff is switched off. The offer then waits until it is on.
+    ///   - path: the path of the document; `nil` if the offer has none.
     func offered(_ offer: NodeOffer, at path: FilePath? = nil, isHandoffOff: Bool) async throws {
         let id = ListedActivity.text(ofID: offer.id)
         if isJSON {
@@ -39,12 +39,13 @@ actor OfferReporter {
         }
     }
 
-    /// - Parameter responder: what the responder of this machine does, in the node's words.
-    func unannounced(_ responder: String) async throws {
+    /// - Parameter trouble: what the responder of this machine does, in the node's words; nil: it is back.
+    func responder(_ trouble: String?) async throws {
         if isJSON {
-            try emit("unannounced", [JSONValue.Member("responder", .string(responder))])
+            let event = ResponderWatch.event(trouble)
+            try emit(event.name, event.members)
         } else {
-            await progress.say("not announced yet: the responder is \(SafeText.escaped(responder))")
+            await progress.say(ResponderWatch.sentence(trouble))
         }
     }
 
@@ -99,7 +100,25 @@ actor OfferReporter {
         }
     }
 
-    /// The node has stopped, and the next one is waited for.
+    /// The transfer to a device was cut. The device goes on by itself, so its transfer keeps its name.
+    func interrupted(_ cause: WireFailure, claim: UInt64) async throws {
+        let name = await name(of: claim, by: cause.device)
+        await progress.remove(name)
+        if isJSON {
+            let error = CommandError(HandoffError(cause))
+            try emit(
+                "interrupted",
+                Self.device(cause.device, claim) + [
+                    JSONValue.Member("code", .string(error.code)),
+                    JSONValue.Member("message", .string(cause.message)),
+                ])
+        } else {
+            let reason = SafeText.sentence(cause.message)
+            await progress.say("\(name) stopped receiving: \(reason); waiting for it to go on")
+        }
+    }
+
+    /// The node has stopped, and the command waits for the next one.
     func nodeLost() async throws {
         await progress.removeAll()
         transfers = OfferTransfers()
@@ -110,28 +129,33 @@ actor OfferReporter {
         }
     }
 
-    func withdrawn(_ id: [UInt8]) async throws {
+    /// - Parameter transfers: devices that took the activity over before, and are still sent its document.
+    func withdrawn(_ id: [UInt8], stillSent transfers: [WireTransfer] = []) async throws {
         await progress.clear()
         if isJSON {
-            try emit("withdrawn", [JSONValue.Member("id", .string(ListedActivity.text(ofID: id)))])
+            try emit(
+                "withdrawn",
+                [JSONValue.Member("id", .string(ListedActivity.text(ofID: id)))]
+                    + TransferRendering.members(ofStillSent: transfers))
         } else {
-            Output.say("withdrawn")
+            Output.say(transfers.isEmpty ? "withdrawn" : "withdrawn: no other device can take it now")
+            for transfer in transfers { Output.say(TransferRendering.stillSent(transfer)) }
         }
     }
 
-    /// Something that is not an event, such as how a served command ended.
+    /// A message that is no event, such as the failure of a served command.
     func note(_ text: String) async {
         await progress.say(text)
     }
 
-    /// What a transfer is called here, from now on.
+    /// Gives a transfer a name for its line.
     private func name(of claim: UInt64, by device: String) async -> String {
         let (name, forgotten) = transfers.name(of: claim, by: device)
         if let forgotten { await progress.remove(forgotten) }
         return name
     }
 
-    /// What a transfer was called that is over; its line goes.
+    /// Removes the line of a transfer that is over, and returns its name.
     private func end(of claim: UInt64, by device: String) async -> String {
         let name = await name(of: claim, by: device)
         transfers.end(of: claim, by: device)
@@ -139,7 +163,7 @@ actor OfferReporter {
         return name
     }
 
-    /// Nodes that ran before this command was updated tell of no claim.
+    /// Older nodes send no claim.
     private static func device(_ name: String, _ claim: UInt64) -> [JSONValue.Member] {
         [device(name)] + (claim > 0 ? [JSONValue.Member("claim", .count(claim))] : [])
     }

@@ -6,42 +6,42 @@ import BatonMessages
 import BatonTransport
 import Glibc
 
-/// One offer, until it is withdrawn: by one node, and where that stops by the next one.
+/// One offer, until it is withdrawn. If the node stops, the offer is made again at the next node.
 struct OfferRun: Sendable {
-    /// How long the next node is waited for: 10 minutes, as long as another device waits for a document to go on.
+    /// The time to wait for the next node: 10 minutes. Other devices wait as long for a document to go on.
     static let patience = Duration.seconds(600)
-    /// How often in a row nodes may stop soon after they were given the offer: 5. Perhaps it is what they stop of.
+    /// The number of nodes in a row that may stop soon after they got the offer: 5. The offer may be the cause.
     static let lossLimit = 5
-    /// A node that stops within this time has stopped soon: 10 s.
+    /// The time within which a node stops soon: 10 s.
     static let soon = Duration.seconds(10)
-    /// How long the node may take to confirm that the activity is withdrawn.
+    /// The time that the node has to confirm the withdrawal: 3 s.
     private static let withdrawDeadline = Duration.seconds(3)
 
     let request: WireOfferRequest
     let draft: OfferDraft
     let server: StreamServer?
     let reporter: OfferReporter
-    /// The offer ends with the first device that has it whole.
+    /// Whether the offer ends after the first device that has all of it.
     let isOnce: Bool
 
-    /// What became of the offer at one node.
+    /// The end of the offer at one node.
     private enum Outcome {
         case withdrawn
-        /// The node has stopped; it had the offer since then.
+        /// The node has stopped. It had the offer since the given time.
         case lost([UInt8], since: ContinuousClock.Instant)
-        /// The node stopped before it had taken the offer.
+        /// The node stopped before it accepted the offer.
         case refused
     }
 
-    /// That a node has stopped.
+    /// A node that has stopped.
     private struct Loss {
         let id: [UInt8]
         let time: ContinuousClock.Instant
-        /// How many in a row have stopped soon after they were given the offer, this one included.
+        /// The number of nodes in a row that stopped soon after they got the offer, including this one.
         let count: Int
     }
 
-    private let end = OfferEnd()
+    private let cancellation = OfferCancellation()
 
     init(
         _ request: WireOfferRequest, draft: OfferDraft, server: StreamServer?, reporter: OfferReporter, isOnce: Bool
@@ -55,8 +55,9 @@ struct OfferRun: Sendable {
 
     func run() async throws {
         var client = try await NodeAccess.connect()
-        // A terminal that dies ends the offer as well: nobody could see or stop it any more.
-        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { [end] _ in end.come() }
+        // The end of the terminal ends the offer as well: nobody could see or stop it any more.
+        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { [cancellation] _ in cancellation.request()
+        }
         defer { withExtendedLifetime(interrupts) {} }
         var last: Loss?
         while true {
@@ -74,7 +75,7 @@ struct OfferRun: Sendable {
         }
     }
 
-    /// - Throws: where it may be the offer that nodes stop of.
+    /// - Throws: if the offer may be the reason that nodes stop.
     private func loss(of id: [UInt8], since start: ContinuousClock.Instant, after last: Loss?) throws -> Loss {
         let now = ContinuousClock.now
         let count = now - start < Self.soon ? (last?.count ?? 0) + 1 : 0
@@ -88,10 +89,10 @@ struct OfferRun: Sendable {
 
     /// Waits for the next node.
     ///
-    /// - Returns: `nil` when the offer was to end meanwhile, which is told.
+    /// - Returns: `nil` if the offer was ended meanwhile, which is then reported.
     private func nextNode(after loss: Loss) async throws -> NodeClient? {
-        let next = try await NodeAccess.connectAgain(until: loss.time + Self.patience) { end.hasCome }
-        if end.hasCome {
+        let next = try await NodeAccess.connectAgain(until: loss.time + Self.patience) { cancellation.isRequested }
+        if cancellation.isRequested {
             await next?.close()
             try await reporter.withdrawn(loss.id)
             return nil
@@ -103,52 +104,49 @@ struct OfferRun: Sendable {
                 + " `baton node` and offer it again")
     }
 
-    /// Offers it at one node.
+    /// Makes the offer at one node.
     ///
-    /// - Parameter isAgain: another node had it before: one that is stopping is that one still.
+    /// - Parameter isAgain: whether another node had the offer. That node may still be stopping.
     private func offer(at client: NodeClient, again isAgain: Bool) async throws -> Outcome {
         let since = ContinuousClock.now
         let offer: NodeOffer
-        // The node looks at the document first, which can take long.
-        end.stands { Task { await client.close() } }
+        // The node reads the document first, which can take long.
+        cancellation.setWithdrawal { Task { await client.close() } }
         do {
             offer = try await client.offer(request)
         } catch {
             guard isAgain, error.code == .nodeStopping || error.code == .connectionLost else {
-                throw end.hasCome ? CommandError.interrupted : error
+                throw cancellation.isRequested ? CommandError.interrupted : error
             }
             return .refused
         }
-        end.stands {
+        cancellation.setWithdrawal {
             Task {
                 await offer.withdraw()
                 try? await Task.sleep(for: Self.withdrawDeadline)
                 await client.close()
             }
         }
-        defer { end.stands(nil) }
-        // Only now: whoever reads this line may stop the offer at once.
+        defer { cancellation.setWithdrawal(nil) }
+        // Report it only now: the reader of this line may stop the offer at once.
         let isHandoffOff = try? await !client.handoffSwitch().isOn
         try await reporter.offered(offer, at: draft.documentPath, isHandoffOff: isHandoffOff ?? false)
-        // One that has just been started is not announced either, and needs no words.
-        if let status = try? await client.status(), status.isUnannounced {
-            try await reporter.unannounced(status.responder)
-        }
         let isWithdrawn = try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await serveRequests(of: client) }
+            group.addTask { try await ResponderWatch.run(client) { try await reporter.responder($0) } }
             defer { group.cancelAll() }
             do {
                 return try await follow(offer)
             } catch let error as HandoffError where error.code == .connectionLost {
-                return end.hasCome
+                return cancellation.isRequested
             }
         }
         guard isWithdrawn else { return .lost(offer.id, since: since) }
-        try await reporter.withdrawn(offer.id)
+        try await reporter.withdrawn(offer.id, stillSent: (try? await client.transfers(of: offer.id)) ?? [])
         return .withdrawn
     }
 
-    /// - Returns: whether it was withdrawn, and not lost with its node.
+    /// - Returns: true if the offer was withdrawn; false if the node stopped.
     private func follow(_ offer: NodeOffer) async throws -> Bool {
         for try await event in offer.events {
             switch event.kind {
@@ -158,12 +156,14 @@ struct OfferRun: Sendable {
                 try await reporter.progressed(progress, claim: event.claim)
             case .continued(let taken):
                 try await reporter.continued(taken, claim: event.claim)
-                // With streams, what the other side wants comes only now: its first stream ends the offer.
-                if isOnce, server == nil { end.come() }
-            case .failed(let failure) where failure.code == .nodeStopping && !end.hasCome:
+                // With streams the important part comes later: the first stream that succeeds ends the offer.
+                if isOnce, server == nil { cancellation.request() }
+            case .failed(let failure) where failure.code == .nodeStopping && !cancellation.isRequested:
                 return false
             case .failed(let failure):
                 try await reporter.failed(failure, claim: event.claim)
+            case .interrupted(let cause):
+                try await reporter.interrupted(cause, claim: event.claim)
             case .withdrawn:
                 return true
             case nil:
@@ -185,14 +185,14 @@ struct OfferRun: Sendable {
                         continue
                     }
                     group.addTask {
-                        // A node that ran before this command was updated tells no identifier.
+                        // Older nodes send no identifier.
                         let served = await server.serve(
                             request.stream, from: request.device,
                             identified: request.deviceID.isEmpty ? request.device : request.deviceID
                         ) {
                             await reporter.note($0)
                         }
-                        if isOnce, served { end.come() }
+                        if isOnce, served { cancellation.request() }
                     }
                 case .willContinue(let question):
                     await question.decline(Self.continuesNothing)
@@ -207,13 +207,13 @@ struct OfferRun: Sendable {
 
     private static let continuesNothing = HandoffError(.notHandled, "`baton offer` continues no activities")
 
-    /// Answers with the state as it is now: what a file says, or what was said in the beginning.
+    /// Answers with the present content: the file's, or that of the command line.
     private func save(_ question: NodeWillSave) async throws {
-        // Side by side: the other device waits for the answer.
+        // Do both at once: the other device waits for the answer.
         async let told: Void = reporter.willSave(question.device)
         do {
             let state = try draft.state()
-            // The node may have given up waiting; then there is nobody to answer.
+            // A failure means that the node no longer waits.
             try? await question.answer(userInfo: state.userInfo, webPageURL: state.webPageURL)
         } catch {
             await question.fail(HandoffError(.documentUnreadable, error.message))

@@ -4,19 +4,18 @@ import Baton
 import BatonMessages
 import BatonProtocol
 
-/// The transfers of one offer that are under way, each with a name of its own.
+/// The active transfers of one offer, each with a name of its own.
 ///
-/// A value. Several devices may have one name, and one device may take an offer over more than once: only the number of
-/// the claim tells them apart.
+/// Several devices may have the same name, and one device may accept an offer more than once. Only the number of the
+/// claim distinguishes them.
 struct OfferTransfers {
-    /// Transfers that are known: 128, as many as a node has claims. Nodes that ran before this command was updated may
-    /// never tell the end of one that failed and went on; where there are more, that of which nothing was heard for
-    /// longest is forgotten.
+    /// The most transfers: 128, as many as a node has claims. Older nodes may never report the end of a transfer. If
+    /// there are more, the least recently updated one is dropped.
     static let bound = 128
 
     private struct Key: Equatable {
         let claim: UInt64
-        /// Empty where there is a claim: a device may change its name meanwhile.
+        /// The device's name; empty if there is a claim, because the device may change its name.
         let device: String
 
         init(_ claim: UInt64, _ device: String) {
@@ -25,14 +24,14 @@ struct OfferTransfers {
         }
     }
 
-    /// The one that was heard of last is the last.
+    /// Sorted by the time of the last update; the most recent one is last.
     private var transfers: [(key: Key, name: String, told: ProgressMembers)] = []
 
-    /// What a transfer is called until it ends, safe to show: as its device, or as “ubuntu (2)” where another one is
-    /// called so.
+    /// The name of a transfer until it ends, safe to show: the device's name, or “ubuntu (2)” if another transfer has
+    /// that name.
     ///
-    /// - Parameter claim: its number; 0 from a node that tells none.
-    /// - Returns: its name, and that of the one that is forgotten for it.
+    /// - Parameter claim: the number of the claim; 0 from an older node.
+    /// - Returns: the name, and the name of the transfer that was dropped for it.
     mutating func name(of claim: UInt64, by device: String) -> (name: String, forgotten: String?) {
         let key = Key(claim, device)
         if let index = transfers.firstIndex(where: { $0.key == key }) {
@@ -46,14 +45,14 @@ struct OfferTransfers {
         return (name, forgotten)
     }
 
-    /// What `--json` tells of one that has a name.
+    /// The members of a transfer in `--json`.
     mutating func members(_ event: WireProgressReport, claim: UInt64, now: Instant) -> [JSONValue.Member] {
         let key = Key(claim, event.device)
         guard let index = transfers.firstIndex(where: { $0.key == key }) else { return [] }
         return transfers[index].told.members(event, now: now)
     }
 
-    /// It is over, and its name free for another.
+    /// Ends a transfer. Its name is free for another one.
     mutating func end(of claim: UInt64, by device: String) {
         transfers.removeAll { $0.key == Key(claim, device) }
     }

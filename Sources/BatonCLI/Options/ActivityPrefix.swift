@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The beginning of an activity's id, as a person types it: 1 to 32 hexadecimal digits.
+/// The beginning of an activity's id: 1 to 32 hexadecimal digits.
 struct ActivityPrefix: Sendable, Equatable {
-    /// Lower case.
+    /// The digits in lower case.
     let text: String
 
     init?(_ text: String) {
@@ -11,6 +11,6 @@ struct ActivityPrefix: Sendable, Equatable {
     }
 
     static func problem(_ text: String) -> String {
-        "\"\(SafeText.escaped(text))\" is no activity id: one has up to 32 of 0-9 and a-f, as `baton activities` shows"
+        "\"\(SafeText.escaped(text))\" is no activity id: give 1 to 32 digits of 0-9 and a-f, see `baton activities`"
     }
 }

@@ -8,7 +8,7 @@ import FoundationEssentials
 import Glibc
 import SystemPackage
 
-/// Where this user's Baton is, as the environment says.
+/// The folders and files of this user's Baton, as the environment sets them.
 enum CommandEnvironment {
     static func home() throws(CommandError) -> Home {
         do {
@@ -24,12 +24,9 @@ enum CommandEnvironment {
     }
 
     /// A path as the user wrote it, made absolute.
-    static func absolute(_ path: String) -> FilePath { absolute(FilePath(path)) }
-
-    /// The same of a path that need not be a text.
     ///
-    /// Where a `..` behind a link leads only the system knows: up to the last one the path is resolved, and what comes
-    /// behind it keeps its name, be it a link. Where that is not there all stays as it is written.
+    /// Only the system knows where a `..` after a symbolic link leads. The path is therefore resolved up to its last
+    /// `..`, and the rest keeps its names, links included. If that folder does not exist, the path stays as written.
     static func absolute(_ path: FilePath) -> FilePath {
         let whole = path.isRelative ? currentFolder.pushing(path) : path
         guard let last = whole.components.lastIndex(where: { $0.kind == .parentDirectory }) else {
@@ -41,7 +38,7 @@ enum CommandEnvironment {
         return resolved.appending(whole.components[rest...]).lexicallyNormalized()
     }
 
-    /// The current folder; Foundation would repair a name that is not UTF-8.
+    /// The current folder. Foundation would change a name that is not UTF-8.
     private static var currentFolder: FilePath {
         guard let path = getcwd(nil, 0) else { return FilePath(FileManager.default.currentDirectoryPath) }
         defer { free(path) }

@@ -2,8 +2,8 @@
 
 import ArgumentParser
 
-/// `--json`, the same on every command that lists or takes long.
+/// The option `--json`, for commands that list something or take long.
 struct JSONOption: ParsableArguments {
-    @Flag(name: .long, help: "Print one JSON object a line.")
+    @Flag(name: .long, help: "Print JSON, one object on each line.")
     var json = false
 }

@@ -6,19 +6,19 @@ import BatonEventLoop
 import BatonMessages
 import BatonTransport
 
-/// The way from a command to the node of this user.
+/// Connects a command to the node of this user.
 enum NodeAccess {
-    /// The time between two looks whether there is a node again: 200 ms.
+    /// The time between two attempts to connect to the next node: 200 ms.
     private static let pause = Duration.milliseconds(200)
 
-    /// Connects, and closes when `body` is done, so that what it queued still leaves.
+    /// Connects, and closes the connection after `body`. Queued bytes are still sent.
     static func withNode<Result: Sendable>(
         _ body: (NodeClient) async throws -> Result
     ) async throws -> Result {
         try await closing(try await connect(), body)
     }
 
-    /// Connects to the node that runs.
+    /// Connects to the running node.
     static func connect() async throws -> NodeClient {
         let home = try CommandEnvironment.home()
         do {
@@ -28,10 +28,10 @@ enum NodeAccess {
         }
     }
 
-    /// Connects to the next node that runs, where the one before has stopped.
+    /// Waits for the next node after one has stopped, and connects to it.
     ///
-    /// - Parameter isOver: nobody waits for it any more.
-    /// - Returns: `nil` where there was none in time, or where nobody waits any more.
+    /// - Parameter isOver: whether the caller no longer needs a node.
+    /// - Returns: `nil` if there was no node in time, or `isOver` returned true.
     static func connectAgain(
         until end: ContinuousClock.Instant, unless isOver: () -> Bool
     ) async throws -> NodeClient? {
@@ -43,7 +43,7 @@ enum NodeAccess {
                 return try await NodeClient.connect(to: home, on: loop)
             } catch {
                 switch error {
-                // One that stops or starts takes nobody.
+                // A node that is starting or stopping refuses connections.
                 case .noNode, .notTaken: break
                 case .notUsable: throw failure(error, home)
                 }
@@ -52,7 +52,7 @@ enum NodeAccess {
         return nil
     }
 
-    /// Does something with a node, and closes the connection, so that what was queued still leaves.
+    /// Runs `body` with a node, and then closes the connection. Queued bytes are still sent.
     static func closing<Result: Sendable>(
         _ client: NodeClient, _ body: (NodeClient) async throws -> Result
     ) async throws -> Result {
@@ -69,7 +69,7 @@ enum NodeAccess {
         }
     }
 
-    /// Why the node is not reached, for people.
+    /// The error for a node that cannot be reached.
     static func failure(_ error: NodeClientError, _ home: Home) -> CommandError {
         switch error {
         case .noNode:
@@ -85,10 +85,10 @@ enum NodeAccess {
                     + " `baton account join` with the key of your other device, then `baton node`"
             } catch .nodeRunning {
                 sentence =
-                    "a node is running with this account, but does not listen at \(home.socketPath): it was started with"
-                    + " another XDG_RUNTIME_DIR than this command; set the same, or start it again"
+                    "a node is running with this account, but does not listen at \(home.socketPath): it was started"
+                    + " with another XDG_RUNTIME_DIR than this command; set the same, or restart it"
             } catch {
-                sentence += "; it will say this first: \(error)"
+                sentence += ", after this is fixed: \(error)"
             }
             return CommandError(.noNode, code: "noNode", sentence)
         case .notTaken:

@@ -3,7 +3,7 @@
 import BatonMessages
 
 extension WireTransferBottleneck {
-    /// What a transfer waits for, for people and for JSON.
+    /// The name of the bottleneck, for people and for JSON.
     var text: String {
         switch self {
         case .link: "link"

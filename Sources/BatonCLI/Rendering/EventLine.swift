@@ -2,7 +2,7 @@
 
 import Baton
 
-/// One event of a long command as one line of JSON: `event` and `time` first.
+/// One event of a command as one line of JSON, with `event` and `time` first.
 enum EventLine {
     static func text(_ event: String, _ members: [JSONValue.Member] = [], time: String = Moment.now) -> String {
         JSONValue.object(
@@ -12,7 +12,7 @@ enum EventLine {
 }
 
 extension JSONValue {
-    /// A count or a size; JSON's readers keep whole numbers exact up to 2^53.
+    /// A count or a size. Readers of JSON keep integers exact up to 2^53.
     static func count(_ value: UInt64) -> JSONValue {
         Int64(exactly: value).map(JSONValue.integer) ?? .unsigned(value)
     }

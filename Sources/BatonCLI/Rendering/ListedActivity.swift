@@ -4,7 +4,7 @@ import Baton
 import BatonDocuments
 import BatonMessages
 
-/// An activity as a listing shows it: what another device tells of it, and which device that is.
+/// An activity in a listing, with the device that offers it.
 struct ListedActivity: Sendable, Equatable {
     let id: [UInt8]
     let kind: WireActivityKind
@@ -12,7 +12,7 @@ struct ListedActivity: Sendable, Equatable {
     let title: String
     let device: String
     let deviceID: String
-    /// Bytes of the document; `nil` where there is none.
+    /// Bytes of the document; `nil` if there is none.
     let size: UInt64?
     /// Seconds since 1970.
     let since: UInt64
@@ -32,17 +32,17 @@ struct ListedActivity: Sendable, Equatable {
         since = summary.since
     }
 
-    /// The whole id, as `--json` prints it and as every command takes it.
+    /// The whole id in hexadecimal digits.
     var idText: String { Self.text(ofID: id) }
 
-    /// The beginning of the id, enough to tell a person's activities apart.
+    /// The first eight digits of the id: enough to tell one person's activities apart.
     var shortID: String { String(idText.prefix(8)) }
 
     static func text(ofID id: [UInt8]) -> String {
         id.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// The title, or what stands for it.
+    /// The title, safe to show; `(no title)` if there is none.
     var shownTitle: String { shownTitle(as: .escaped) }
 
     private func shownTitle(as form: SafeText.Form) -> String {

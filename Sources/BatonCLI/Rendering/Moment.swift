@@ -3,17 +3,17 @@
 import Baton
 import FoundationEssentials
 
-/// Points in time, for people and for scripts.
+/// Formats points in time, for people and for scripts.
 enum Moment {
-    /// Now, as `--json` prints `time`: ISO 8601 with milliseconds, UTC.
+    /// The present time as ISO 8601 with milliseconds, UTC, for `time` in `--json`.
     static var now: String {
         ISO8601.format(milliseconds: Date().timeIntervalSince1970) ?? ""
     }
 
-    /// How long ago something was: `now`, `40 s`, `2 min`, `3 h`, `12 d`.
+    /// The age of an event: `now`, `40 s`, `2 min`, `3 h`, `12 d`.
     ///
-    /// - Parameters:
-    ///   - seconds: since 1970, by the clock of the device that tells it; a clock that is ahead shows as `now`.
+    /// - Parameter seconds: the time of the event, since 1970, by the other device's clock. A time in the future is
+    ///   `now`.
     static func age(of seconds: UInt64, now: Double = Date().timeIntervalSince1970) -> String {
         let age = now - Double(seconds)
         switch age {

@@ -4,8 +4,8 @@ import Baton
 import FoundationEssentials
 
 extension JSONValue.Member {
-    /// A path in `--json`: a text for people, and where it is not UTF-8, which a text of JSON is always, its bytes in
-    /// base64 in a member beside it, `pathBase64` for `path`.
+    /// A path in `--json`. JSON strings are UTF-8: a path that is not also has a member with its bytes in base64, such
+    /// as `pathBase64` for `path`.
     static func path(_ name: String, _ bytes: some Collection<UInt8>) -> [JSONValue.Member] {
         let text = JSONValue.Member(name, .string(String(decoding: bytes, as: UTF8.self)))
         guard String(validating: bytes, as: UTF8.self) == nil else { return [text] }

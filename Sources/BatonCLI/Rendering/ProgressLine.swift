@@ -7,14 +7,14 @@ import BatonProtocol
 import Glibc
 import SystemPackage
 
-/// How far transfers are, on standard error: a line for each that redraws itself on a terminal, and plain lines every
-/// few seconds elsewhere.
+/// The progress of transfers, on standard error. On a terminal each transfer has one line that is redrawn. Elsewhere
+/// there is a plain line every few seconds.
 actor ProgressLine {
-    /// A terminal's line is drawn anew at most this often: 10 times a second.
+    /// The time between two redraws on a terminal: 100 ms.
     static let redrawInterval = Duration.milliseconds(100)
-    /// Where there is no terminal, one line this often.
+    /// The time between two lines elsewhere: 5 s.
     static let plainInterval = Duration.seconds(5)
-    /// Transfers that have a line of their own on a terminal; of others the last line tells how many there are.
+    /// Transfers that have a line of their own on a terminal: 4. If there are more, the last line says how many.
     static let lineBound = 4
 
     private let isTerminal: Bool
@@ -24,7 +24,7 @@ actor ProgressLine {
 
     private var transfers: [(name: String, progress: TransferProgress, bottleneck: WireTransferBottleneck)] = []
     private var lastDrawn: Instant?
-    /// How many lines are on the terminal.
+    /// The number of lines on the terminal.
     private var drawnLines = 0
 
     init(
@@ -39,11 +39,11 @@ actor ProgressLine {
         self.write = write
     }
 
-    /// Takes note of a transfer and shows it when it is time to.
+    /// Updates a transfer, and redraws when that is due.
     ///
     /// - Parameters:
-    ///   - name: tells transfers apart, and stands in front; safe to show.
-    ///   - bottleneck: what it waits for.
+    ///   - name: identifies the transfer and begins its line; safe to show.
+    ///   - bottleneck: what the transfer waits for.
     func update(
         _ name: String, bytes: UInt64, total: UInt64, bottleneck: WireTransferBottleneck = .unknown
     ) {
@@ -58,7 +58,7 @@ actor ProgressLine {
         let interval = isTerminal ? Self.redrawInterval : Self.plainInterval
         guard let last = lastDrawn else {
             lastDrawn = time
-            // Elsewhere than on a terminal the first line would say nothing but that it began.
+            // A first plain line would only say that the transfer began.
             if isTerminal { draw(time) }
             return
         }
@@ -67,7 +67,7 @@ actor ProgressLine {
         draw(time)
     }
 
-    /// A transfer is over: its line goes.
+    /// Removes the line of a transfer that is over.
     func remove(_ name: String) {
         transfers.removeAll { $0.name == name }
         if transfers.isEmpty {
@@ -78,34 +78,34 @@ actor ProgressLine {
         }
     }
 
-    /// Nothing is under way any more.
+    /// Removes all lines.
     func removeAll() {
         transfers = []
         clear()
         lastDrawn = nil
     }
 
-    /// Says something on a line of its own, above the progress.
+    /// Prints a message on a line of its own, above the progress.
     func say(_ text: String) {
         clear()
         write(text + "\n")
         if isTerminal, !transfers.isEmpty { draw(now()) }
     }
 
-    /// Takes the lines away.
+    /// Clears the lines on the terminal.
     func clear() {
         guard drawnLines > 0 else { return }
         write(toFirstLine + (drawnLines > 1 ? "\u{1B}[J" : "\u{1B}[K"))
         drawnLines = 0
     }
 
-    /// What brings the cursor to where the lines begin (ECMA-48: CUU).
+    /// The control sequence that moves the cursor to the first line (ECMA-48: CUU).
     private var toFirstLine: String { drawnLines > 1 ? "\r\u{1B}[\(drawnLines - 1)A" : "\r" }
 
     private func draw(_ time: Instant) {
         if isTerminal {
             let lines = lines(time, width: width())
-            // What is left of more lines goes with the last one.
+            // If there were more lines before, clear them too.
             let end = drawnLines > lines.count ? "\u{1B}[J" : "\u{1B}[K"
             write(toFirstLine + lines.joined(separator: "\u{1B}[K\n") + end)
             drawnLines = lines.count
@@ -118,7 +118,7 @@ actor ProgressLine {
     }
 
     private func lines(_ time: Instant, width: Int) -> [String] {
-        // The last column stays free: writing there makes some terminals go to the next line.
+        // Leave the last column free: writing there moves the cursor of some terminals to the next line.
         let room = max(width - 1, 1)
         let ownLines = transfers.count > Self.lineBound ? Self.lineBound - 1 : transfers.count
         let shown = transfers.prefix(ownLines)
@@ -133,8 +133,8 @@ actor ProgressLine {
         return lines
     }
 
-    /// Name, bar, percent, bytes, rate, time left and what is waited for, as far as they fit: the last gives way first,
-    /// then the bar, then the name.
+    /// One line: name, bar, percent, bytes, rate, time left and bottleneck. If it is too long, the bottleneck is left
+    /// out first, then the bar, then the name.
     static func line(
         _ name: String, _ progress: TransferProgress, _ bottleneck: WireTransferBottleneck = .unknown, now: Instant,
         room: Int
@@ -153,7 +153,7 @@ actor ProgressLine {
         return shownName + "  " + bar + "  " + facts
     }
 
-    /// All that is known of a transfer.
+    /// Bytes, rate, time left and bottleneck of a transfer.
     private static func facts(
         _ progress: TransferProgress, _ bottleneck: WireTransferBottleneck, now: Instant
     ) -> String {
@@ -162,7 +162,7 @@ actor ProgressLine {
         return progress.summary(now: now) + limit
     }
 
-    /// The line goes when all is verified and in place: until then it is not 100 %.
+    /// The progress in percent, at most 99: a document is complete only when it is verified and in place.
     private static func percent(_ progress: TransferProgress) -> String {
         "\(min(99, Int(progress.fraction * 100)))%"
     }

@@ -2,31 +2,35 @@
 
 import BatonDocuments
 
-/// Names and titles that came from elsewhere, made safe to show: what a terminal would act on, or would hide, is
+/// Makes text from other devices and programs safe to show: characters that a terminal would act on or hide are
 /// escaped.
 enum SafeText {
-    /// How a text is shown. Every program escapes: only the tests of attacks show one as it came, to see what that
-    /// does.
+    /// How a text is shown. The command always escapes. Only the tests of attacks show a text unchanged.
     enum Form {
         case escaped, asItCame
     }
 
-    /// The whole text on one line.
+    /// Escapes a text, so that it is on one line.
+    ///
+    /// A backslash stays as it is: a title or a message may contain a file's name that was escaped where it came from.
     static func escaped(_ text: some StringProtocol, as form: Form = .escaped) -> String {
-        escaped(path: Array(text.utf8), as: form)
+        switch form {
+        case .escaped: NameDisplay.escaped(Array(text.utf8), isSentence: true)
+        case .asItCame: String(text)
+        }
     }
 
-    /// The most characters (Unicode scalars) of a sentence that came from elsewhere; what follows is an ellipsis.
+    /// The longest sentence from elsewhere, in Unicode scalars: 300. A longer one is cut, and ends with an ellipsis.
     static let sentenceBound = 300
 
-    /// A sentence that another device or application may have written: on one line, and no longer than a few of them.
+    /// Escapes a sentence that another device or application may have written, and cuts it if it is too long.
     static func sentence(_ text: some StringProtocol) -> String {
-        let scalars = NameDisplay.escaped(Array(text.utf8), isSentence: true).unicodeScalars
+        let scalars = escaped(text).unicodeScalars
         guard scalars.count > sentenceBound else { return String(scalars) }
         return String(String.UnicodeScalarView(scalars.prefix(sentenceBound))) + "…"
     }
 
-    /// A file name or path.
+    /// Escapes a file name or a path, a backslash as well, so that the result is unambiguous.
     static func escaped(path: some Collection<UInt8>, as form: Form = .escaped) -> String {
         switch form {
         case .escaped: NameDisplay.escaped(path)
@@ -35,13 +39,13 @@ enum SafeText {
     }
 }
 
-/// How many columns of a terminal a text takes.
+/// The width of text in columns of a terminal.
 enum DisplayWidth {
     static func of(_ text: some StringProtocol) -> Int {
         text.reduce(0) { $0 + of($1) }
     }
 
-    /// Columns of one character: none for what combines, two for what East Asia writes wide and for emoji.
+    /// The width of one character: 0 for combining characters, 2 for wide East Asian characters and emoji.
     static func of(_ character: Character) -> Int {
         guard let scalar = character.unicodeScalars.first else { return 0 }
         if character.unicodeScalars.contains("\u{FE0F}") || scalar.properties.isEmojiPresentation { return 2 }
@@ -51,7 +55,7 @@ enum DisplayWidth {
         }
     }
 
-    /// The beginning of the text in at most so many columns, with an ellipsis where something is missing.
+    /// Cuts a text to a width. A text that was cut ends with an ellipsis.
     static func clip(_ text: String, to width: Int) -> String {
         guard of(text) > width else { return text }
         guard width > 0 else { return "" }
@@ -65,7 +69,7 @@ enum DisplayWidth {
         return clipped + "…"
     }
 
-    /// The blocks that Unicode's East Asian Width has as wide.
+    /// The main blocks of wide characters in Unicode's East Asian Width.
     private static func isWide(_ value: UInt32) -> Bool {
         switch value {
         case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF, 0xA000...0xA4CF,

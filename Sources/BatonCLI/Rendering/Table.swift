@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Rows in aligned columns that fit a width: the columns that may shrink give way, the widest first.
+/// Rows in aligned columns that fit a width. The widest column that may shrink does so first.
 struct Table {
     struct Column {
         let title: String
-        /// The fewest columns of the terminal that it may shrink to; `nil`: it never does.
+        /// The smallest width; `nil` if the column never shrinks.
         let minimum: Int?
         let alignsRight: Bool
 
@@ -15,7 +15,7 @@ struct Table {
         }
     }
 
-    /// Columns of the terminal between two columns of the table.
+    /// The space between two columns.
     private static let gap = 2
 
     let columns: [Column]
@@ -25,8 +25,8 @@ struct Table {
         self.columns = columns
     }
 
-    /// The lines, the titles first, none wider than `width`: columns shrink as far as they may, and what then is still
-    /// too wide is cut, since a line that wraps makes the table unreadable.
+    /// The lines of the table, with the titles first. No line is wider than `width`: a line that wraps makes a table
+    /// unreadable. Columns shrink to their minimum, and then the line is cut.
     func lines(width: Int) -> [String] {
         let widths = columnWidths(fitting: width)
         return ([columns.map(\.title)] + rows).map { row in

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonApplications
+import BatonDocuments
+import SystemPackage
 
-/// The command behind `--serve`: arguments, without a shell unless one was asked for.
+/// The command of `--serve`: a program and its arguments. A shell reads it only if `--shell` asks for one.
 struct ServedCommand: Sendable, Equatable {
-    let executable: String
-    let arguments: [String]
+    let executable: FilePath
+    let arguments: [[UInt8]]
 
-    init(_ line: String, throughShell: Bool) throws(CommandLineSplitter.Problem) {
-        if throughShell {
-            guard line.contains(where: { !$0.isWhitespace }) else { throw .empty }
-            executable = "/bin/sh"
-            arguments = ["-c", line]
-        } else {
-            let words = try CommandLineSplitter.split(line)
-            executable = words[0]
-            arguments = Array(words.dropFirst())
-        }
+    init(_ line: CommandArgument, throughShell: Bool) throws(CommandLineSplitter.Problem) {
+        // A line of spaces is empty for a shell as well.
+        let words = throughShell && !line.isBlank ? nil : try line.words()
+        executable = words?[0].path ?? "/bin/sh"
+        arguments = words?.dropFirst().map(\.bytes) ?? [Array("-c".utf8), line.bytes]
     }
 }

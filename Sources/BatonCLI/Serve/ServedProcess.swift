@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonDocuments
+import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -9,7 +11,9 @@ import SystemPackage
 
 /// One process with a continuation stream as its standard input and output.
 ///
-/// The process has a group of its own, so that what it started ends with it. Its standard error is this command's.
+/// The process leads a process group of its own, so that its children end with it. Its standard error is the one of
+/// this command. The output ends, with END or with the exit status, only when the process has ended: before that nobody
+/// knows whether it is whole.
 struct ServedProcess {
     let command: ServedCommand
     let stream: BatonTransport.Stream
@@ -17,19 +21,17 @@ struct ServedProcess {
     enum End: Sendable {
         case exited(Int32)
         case signalled(Int32)
-        /// The stream was reset, or this command stops: the process was ended.
+        /// The stream was reset, or this command is stopping. The process was ended.
         case aborted
         case notStarted(String)
     }
 
-    /// How long a process has between SIGTERM and SIGKILL.
+    /// The time between SIGTERM and SIGKILL: 1 s.
     private static let grace = Duration.seconds(1)
-    /// How often it is looked whether a process that has closed its output, or a stream that has ended one way, is
-    /// gone.
-    private static let poll = Duration.milliseconds(100)
-    /// How long the other side may go on sending to a process that has exited, before the stream is reset under it.
+    /// How long the other side may keep sending after the process has ended and its output has left: 2 s.
     private static let lingering = Duration.seconds(2)
 
+    /// Runs the process to its end.
     func run() async -> End {
         var options = PlatformOptions()
         options.processGroupID = 0
@@ -37,9 +39,10 @@ struct ServedProcess {
         options.teardownSequence = teardown
         let stream = stream
         do {
+            let hasFolder = command.executable.bytes.contains(UInt8(ascii: "/"))
             let result = try await Subprocess.run(
-                command.executable.contains("/") ? .path(.init(command.executable)) : .name(command.executable),
-                arguments: Arguments(command.arguments), platformOptions: options, input: .inputWriter,
+                hasFolder ? .path(command.executable) : .name(command.executable.string),
+                arguments: Arguments(command.arguments.map { $0 + [0] }), platformOptions: options, input: .inputWriter,
                 output: .sequence, error: .currentStandardError
             ) { execution in
                 try await stream.respond(.continuationStream(WireContinuationStreamResponse()))
@@ -48,12 +51,19 @@ struct ServedProcess {
                 return isWhole
             }
             guard result.closureResult else { return .aborted }
-            // The other side may still be sending: what a process that is gone does not read is dropped.
-            Task { await Self.drain(stream) }
-            return switch result.terminationStatus {
-            case .exited(let code): .exited(code)
-            case .signaled(let signal): .signalled(signal)
+            let end: End
+            let status: UInt8
+            switch result.terminationStatus {
+            case .exited(let code): (end, status) = (.exited(code), UInt8(truncatingIfNeeded: code))
+            case .signaled(let signal): (end, status) = (.signalled(signal), UInt8(truncatingIfNeeded: 128 + signal))
             }
+            if status == 0 {
+                await stream.finish()
+                Task { await Self.discardInput(of: stream) }
+            } else {
+                await stream.fail(status: status)
+            }
+            return end
         } catch let error as SubprocessError {
             await stream.fail(HandoffError(.internal, "the command behind the stream could not be started"))
             return .notStarted("\(error)")
@@ -70,11 +80,11 @@ struct ServedProcess {
         case aborted
     }
 
-    /// - Returns: `true` when the process has ended and its output is on its way whole.
+    /// - Returns: `true` if the process has ended and all of its output is queued.
     private static func join(
         _ execution: Execution<CustomWriteInput, SequenceOutput, FileDescriptorOutput>, _ stream: BatonTransport.Stream
     ) async -> Bool {
-        let process = execution.processIdentifier.value
+        let process = execution.processIdentifier
         return await withTaskGroup(of: Step.self) { group in
             group.addTask { await feed(execution, from: stream) }
             group.addTask { await collect(execution, into: stream) }
@@ -82,15 +92,16 @@ struct ServedProcess {
             for await step in group {
                 switch step {
                 case .inputEnded:
-                    group.addTask { await watchForReset(stream) }
+                    group.addTask {
+                        await stream.untilClosedOrCancelled()
+                        return .aborted
+                    }
                 case .outputEnded:
-                    await stream.finish()
-                    // A process may close its output and go on reading.
-                    group.addTask { await waitForExit(of: process) }
+                    // A process may close its output and keep reading its input.
+                    group.addTask { await waitForExit(of: process, on: stream.connection.loop) }
                 case .exited:
                     return true
                 case .aborted:
-                    guard !Task.isCancelled else { break }
                     await stream.reset(.cancelled)
                     return false
                 }
@@ -103,7 +114,7 @@ struct ServedProcess {
         }
     }
 
-    /// Stream to standard input. The stream's END closes the input; a process that reads no more loses the rest.
+    /// Passes the stream to standard input. END closes the input. Bytes that the process does not read are discarded.
     private static func feed(
         _ execution: Execution<CustomWriteInput, SequenceOutput, FileDescriptorOutput>,
         from stream: BatonTransport.Stream
@@ -129,7 +140,7 @@ struct ServedProcess {
         return .inputEnded
     }
 
-    /// Standard output to stream.
+    /// Passes standard output to the stream.
     private static func collect(
         _ execution: Execution<CustomWriteInput, SequenceOutput, FileDescriptorOutput>,
         into stream: BatonTransport.Stream
@@ -142,39 +153,35 @@ struct ServedProcess {
         } catch is TransportError {
             return .aborted
         } catch {
-            // The pipe broke, which only a dead process explains: what it wrote has been sent.
+            // Only the end of the process breaks the pipe. All that it wrote has been sent.
             return .outputEnded
         }
     }
 
-    /// After the peer's END nothing is read any more; that the stream is reset shows only when it is asked.
-    private static func watchForReset(_ stream: BatonTransport.Stream) async -> Step {
-        while !Task.isCancelled {
-            try? await Task.sleep(for: poll)
-            do {
-                _ = try await stream.read()
-            } catch {
-                break
-            }
+    /// Waits until the process has ended, without reaping it: Subprocess does that. A process descriptor becomes
+    /// readable then (`pidfd_open(2)`).
+    private static func waitForExit(of process: ProcessIdentifier, on loop: EventLoop) async -> Step {
+        let descriptor = fcntl(process.processDescriptor, F_DUPFD_CLOEXEC, 0)
+        guard descriptor >= 0 else { return .aborted }
+        let (exits, exit) = AsyncStream<Void>.makeStream()
+        do {
+            let source = try ReadinessSource(
+                reading: OwnedDescriptor(takingOwnershipOf: descriptor), on: loop
+            ) { exit.finish() }
+            try source.resume()
+            defer { source.cancel() }
+            for await _ in exits {}
+        } catch {
+            return .aborted
         }
-        return .aborted
+        return Task.isCancelled ? .aborted : .exited
     }
 
-    /// Looks without reaping: that is Subprocess's.
-    private static func waitForExit(of process: pid_t) async -> Step {
-        while !Task.isCancelled {
-            var information = siginfo_t()
-            let result = waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT)
-            // An error means that it has been reaped; a signal number, that it has ended and can be.
-            if result != 0 || information.si_signo != 0 { return .exited }
-            try? await Task.sleep(for: poll)
-        }
-        return .aborted
-    }
-
-    /// - Parameter stream: of whose other side nothing is known: it may say nothing, and end nothing.
-    private static func drain(_ stream: BatonTransport.Stream) async {
+    /// Discards what the other side still sends, and resets the stream if it does not stop. The output comes first: a
+    /// slow link may take longer than ``lingering`` for what is queued.
+    private static func discardInput(of stream: BatonTransport.Stream) async {
         let patience = Task {
+            try await stream.drained()
             try await Task.sleep(for: lingering)
             await stream.reset(.noError)
         }

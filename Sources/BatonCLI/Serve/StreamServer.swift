@@ -4,18 +4,19 @@ import BatonMessages
 import BatonTransport
 import Glibc
 
-/// Runs a command for each continuation stream, at most ``bound`` at once, and half of them for one device.
+/// Runs a command for each continuation stream: at most ``bound`` at once, and at most half of them for one device.
 actor StreamServer {
-    /// Commands at once. Each is a process with two pipes and at most 4 MiB queued on its way; one more is refused.
+    /// Commands at once: 16. Each is a process with two pipes and at most 4 MiB of queued output. A further one is
+    /// refused.
     static let bound = 16
-    /// Commands at once for one device, so that none takes every place from the others.
+    /// Commands at once for one device: 8, so that one device cannot occupy all places.
     static let boundOfDevice = bound / 2
 
     private let command: ServedCommand
-    /// How many commands run for each device that has any, by its identifier: it calls itself as it likes.
+    /// The number of running commands of each device, by its identifier. A device can have any name.
     private var running: [String: Int] = [:]
 
-    /// From here on the process ignores SIGPIPE: a command that reads no more shows as an error of the write.
+    /// From here on the process ignores SIGPIPE: writing to a command that does not read fails instead.
     init(command: ServedCommand) {
         signal(SIGPIPE, SIG_IGN)
         self.command = command
@@ -24,18 +25,19 @@ actor StreamServer {
     /// Serves one stream until its command has ended.
     ///
     /// - Parameters:
-    ///   - name: what the device calls itself.
-    ///   - device: its identifier.
-    ///   - note: told how a command failed.
-    /// - Returns: whether the command ran, and to its end.
+    ///   - name: the name of the device.
+    ///   - device: the identifier of the device.
+    ///   - note: receives a sentence if the command fails.
+    /// - Returns: whether the command succeeded.
     func serve(
         _ stream: BatonTransport.Stream, from name: String, identified device: String,
         note: @Sendable (String) async -> Void
     ) async -> Bool {
         let shown = SafeText.escaped(name)
         if let many = full(for: device) {
-            await stream.fail(HandoffError(.limitExceeded, "\(many) commands run for streams there already: try later"))
-            await note("a stream from \(shown) was refused: \(many) commands run already")
+            let refusal = "\(many) commands for streams are running there already: try later"
+            await stream.fail(HandoffError(.limitExceeded, refusal))
+            await note("a stream from \(shown) was refused: \(many) commands are running already")
             return false
         }
         running[device, default: 0] += 1
@@ -43,14 +45,14 @@ actor StreamServer {
             running[device]? -= 1
             if running[device] == 0 { running[device] = nil }
         }
-        let name = SafeText.escaped(command.executable)
+        let name = command.executable.shown
         switch await ServedProcess(command: command, stream: stream).run() {
         case .exited(let status):
             if status != 0 { await note("\(name) (for \(shown)) ended with status \(status)") }
-            return true
+            return status == 0
         case .signalled(let signal):
             await note("\(name) (for \(shown)) was ended by signal \(signal)")
-            return true
+            return false
         case .aborted:
             await note("the stream from \(shown) was aborted; \(name) was ended")
             return false
@@ -60,7 +62,7 @@ actor StreamServer {
         }
     }
 
-    /// How many commands run where one more of the device would be too many.
+    /// The number of running commands if the device may not start another one; nil if it may.
     private func full(for device: String) -> Int? {
         let all = running.values.reduce(0, +)
         if all >= Self.bound { return all }

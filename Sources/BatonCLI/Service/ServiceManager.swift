@@ -2,20 +2,20 @@
 
 import Glibc
 
-/// What systemd is told, as sd_notify(3) describes: one datagram to the socket that `NOTIFY_SOCKET` names.
+/// Notifies systemd, as sd_notify(3) describes: by one datagram to the socket that `NOTIFY_SOCKET` names.
 ///
-/// Written by hand because it is one `sendto`, and libsystemd would be a dependency of every machine.
+/// This is one `sendto`. libsystemd would be one more dependency.
 enum ServiceManager {
-    /// Sends a state such as `READY=1`. Does nothing where no service manager asked to be told.
+    /// Sends a state such as `READY=1`. Without a service manager it does nothing.
     ///
-    /// - Returns: whether somebody was told.
+    /// - Returns: whether the state was sent.
     @discardableResult
     static func notify(_ state: String) -> Bool {
         guard let value = getenv("NOTIFY_SOCKET") else { return false }
         return notify(state, socket: String(cString: value))
     }
 
-    /// - Parameter path: absolute, or beginning with `@` for Linux's abstract name space.
+    /// - Parameter path: an absolute path, or a name in Linux's abstract namespace, which begins with `@`.
     static func notify(_ state: String, socket path: String) -> Bool {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -25,7 +25,7 @@ enum ServiceManager {
         else { return false }
         if name[0] == UInt8(ascii: "@") { name[0] = 0 }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
-        // An abstract name is as long as it is said to be; a path ends with its zero byte.
+        // The length of an abstract name is explicit. A path ends with a zero byte.
         let length = MemoryLayout<sa_family_t>.size + name.count + (name[0] == 0 ? 0 : 1)
 
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

@@ -4,12 +4,12 @@ import BatonEventLoop
 import BatonProtocol
 import SystemPackage
 
-/// One direction of standard input or output, which may be a terminal, a pipe or a file: reads and writes block, on a
-/// thread of their own.
+/// One direction of standard input or output. Reads and writes block, on a thread of their own.
 ///
-/// The descriptor is not made non-blocking, since it is shared with the shell and every other process at the terminal.
+/// The descriptor may be a terminal, a pipe or a file. It stays blocking: the shell and the other processes at the
+/// terminal share it.
 actor ByteChannel {
-    /// Bytes of one read at the most: what fits a pipe.
+    /// The most bytes of one read: 64 KiB, the size of a pipe.
     static let chunkSize = 64 << 10
 
     private let descriptor: FileDescriptor
@@ -21,7 +21,7 @@ actor ByteChannel {
         executor = try BlockingExecutor(name: "bytes-\(descriptor.rawValue)")
     }
 
-    /// The next bytes, as soon as there are some; `nil` at the end.
+    /// Waits for bytes and returns them; `nil` at the end.
     func read() throws(Errno) -> Buffer? {
         let buffer = Buffer(capacity: Self.chunkSize)
         let count: Int
@@ -34,7 +34,7 @@ actor ByteChannel {
         return count > 0 ? buffer : nil
     }
 
-    /// Writes all bytes of the buffer and hands it back.
+    /// Writes all bytes of the buffer.
     func write(_ buffer: Buffer) throws(Errno) {
         do {
             try descriptor.writeAll(buffer.bytes)

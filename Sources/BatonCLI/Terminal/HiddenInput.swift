@@ -5,21 +5,21 @@ import BatonEventLoop
 import Glibc
 import SystemPackage
 
-/// Asks for a secret at the terminal without showing what is typed.
+/// Asks for a secret at the terminal, and does not show it.
 enum HiddenInput {
     /// Prints the question on standard error and reads one line from standard input, which is a terminal.
     ///
-    /// The terminal's echo comes back on every way out, ^C among them. ^Z does nothing meanwhile: a shell would be
-    /// left without echo.
+    /// Every way out restores the terminal's echo, including ^C. ^Z does nothing meanwhile: the shell would have no
+    /// echo.
     static func ask(_ question: String, limit: Int) async throws -> SecretBytes {
         let reader = try BlockingReader()
         var settings = termios()
         guard tcgetattr(STDIN_FILENO, &settings) == 0 else {
-            throw CommandError.failed("the terminal does not tell its settings: \(Errno(rawValue: errno))")
+            throw CommandError.failed("the settings of the terminal cannot be read: \(Errno(rawValue: errno))")
         }
         let shown = settings
         settings.c_lflag &= ~tcflag_t(ECHO)
-        // The line's end is still shown, so that the next output begins on a line of its own.
+        // The end of the line is shown, so that the next output begins on a new line.
         settings.c_lflag |= tcflag_t(ECHONL)
         let hidden = settings
 
@@ -35,18 +35,18 @@ enum HiddenInput {
             withExtendedLifetime(interrupts) {}
         }
         restore(hidden)
-        _ = try? FileDescriptor.standardError.writeAll(question.utf8)
+        Output.prompt(question)
         return try await reader.readSecret(from: .standardInput, limit: limit)
     }
 
     private static func restore(_ settings: termios) {
         var settings = settings
-        // What was typed before the question is dropped, so that it is not taken for the secret's beginning.
+        // Discard the input from before the question: it is not the beginning of the secret.
         _ = tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
     }
 }
 
-/// Reads that block, on a thread of their own.
+/// Blocking reads, on a thread of their own.
 actor BlockingReader {
     private let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -55,12 +55,12 @@ actor BlockingReader {
         executor = try BlockingExecutor(name: "read")
     }
 
-    /// One line, without its end.
+    /// Reads one line as a secret, without its end.
     func readSecret(from descriptor: FileDescriptor, limit: Int) throws -> SecretBytes {
         try SecretBytes(readingFrom: descriptor, limit: limit)
     }
 
-    /// One line as text; `nil` at the end of the input.
+    /// Reads one line as text; `nil` at the end of the input.
     func readLine() -> String? {
         Swift.readLine(strippingNewline: true)
     }

@@ -3,10 +3,10 @@
 import BatonEventLoop
 import Glibc
 
-/// The signals that ask the command to stop, as calls of a handler, for as long as this is held.
+/// Calls a handler for the signals that ask the command to stop, for as long as this object lives.
 ///
-/// A signal that the process was told to ignore (`nohup`) stays ignored. A second signal ends the process at once:
-/// whoever presses ^C twice does not want to wait.
+/// A signal that the process ignores since its start (`nohup`) stays ignored. A second signal ends the process at once:
+/// a user who presses ^C twice does not want to wait.
 final class Interrupts: Sendable {
     private let sources: [SignalSource]
 

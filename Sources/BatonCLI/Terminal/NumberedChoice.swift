@@ -2,13 +2,13 @@
 
 import SystemPackage
 
-/// Asks the person at the terminal which of some lines they mean.
+/// Asks the user at the terminal to choose one of several lines.
 struct NumberedChoice {
-    /// Above the lines; `nil` for none.
+    /// A line above the others; `nil` for none.
     var heading: String?
     let lines: [String]
 
-    /// Whether there is somebody to ask.
+    /// Whether there is a user to ask.
     static var isPossible: Bool { Terminal.isTerminal(.standardInput) && Terminal.isTerminal(.standardError) }
 
     /// Asks until the answer is one of the numbers.
@@ -23,7 +23,7 @@ struct NumberedChoice {
         }
         let reader = try BlockingReader()
         while true {
-            _ = try? FileDescriptor.standardError.writeAll("\(question) (1-\(lines.count)) ".utf8)
+            Output.prompt("\(question) (1-\(lines.count)) ")
             guard let line = await reader.readLine() else { throw CommandError.interrupted }
             if let number = Int(line.filter { $0 != " " }), lines.indices.contains(number - 1) { return number - 1 }
         }

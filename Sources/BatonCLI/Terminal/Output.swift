@@ -3,23 +3,23 @@
 import Glibc
 import SystemPackage
 
-/// What the command prints: results on standard output, everything said to people on standard error.
+/// The output of the command: results on standard output, and all messages to people on standard error.
 ///
-/// Each line is one `write`, so that lines of tasks never mix and a reader behind a pipe sees them at once.
+/// Each line is one `write`, so that lines of several tasks never mix, and a pipe's reader gets them at once.
 enum Output {
     /// Prints a line of the result.
     ///
-    /// - Throws: ``CommandError`` when nobody can read it, such as a full disk behind a redirection.
+    /// - Throws: ``CommandError`` if it cannot be written, for example because a disk is full.
     static func line(_ text: String) throws(CommandError) {
         try line(bytes: Array(text.utf8))
     }
 
-    /// Prints a line of bytes as they are, such as a path, which need not be text.
+    /// Prints a line of bytes unchanged, such as a path.
     static func line(bytes: [UInt8]) throws(CommandError) {
         try Self.bytes(bytes + [UInt8(ascii: "\n")])
     }
 
-    /// Prints bytes of the result as they are.
+    /// Prints bytes of the result unchanged.
     static func bytes(_ bytes: [UInt8]) throws(CommandError) {
         do {
             try FileDescriptor.standardOutput.writeAll(bytes)
@@ -28,28 +28,32 @@ enum Output {
         }
     }
 
-    /// Sees that what is printed once, and kept nowhere, is not lost: where nobody reads any more the write fails from
-    /// here on, and does not end the process (signal(7)).
+    /// Protects a result that is printed once and kept nowhere. From here on a write without a reader fails, and no
+    /// signal ends the process.
     ///
-    /// - Throws: ``CommandError`` where standard output is closed or leads to `/dev/null`.
+    /// - Throws: ``CommandError`` if standard output is closed or is `/dev/null`.
     static func requireReader(of what: String) throws(CommandError) {
         signal(SIGPIPE, SIG_IGN)
-        // A descriptor that was closed leads there by now: see ``BatonCommand/main()``. The device may have another
-        // name.
+        // A closed descriptor is /dev/null by now: see ``BatonCommand/main()``. The device may have another name.
         let null = try? FilePath("/dev/null").stat()
         guard let output = try? FileDescriptor.standardOutput.stat(),
             output.type != null?.type || output.specialDeviceID != null?.specialDeviceID
         else {
-            throw .usage("standard output leads nowhere, and \(what) is printed there once: nothing was done")
+            throw .usage("standard output is /dev/null, and \(what) is printed there once: nothing was done")
         }
     }
 
-    /// Says something to the person at the terminal. What nobody can read is dropped.
+    /// Prints a message to the user. A failure of the write is ignored.
     static func say(_ text: String) {
         _ = try? FileDescriptor.standardError.writeAll((text + "\n").utf8)
     }
 
-    /// Says what went wrong.
+    /// Prints a question. The user types the answer on the same line.
+    static func prompt(_ text: String) {
+        _ = try? FileDescriptor.standardError.writeAll(text.utf8)
+    }
+
+    /// Prints an error.
     static func complain(_ text: String) {
         say("baton: " + text)
     }

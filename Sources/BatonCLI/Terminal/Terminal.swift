@@ -3,17 +3,16 @@
 import Glibc
 import SystemPackage
 
-/// What is known of the terminal behind a descriptor.
+/// Properties of the terminal behind a descriptor.
 enum Terminal {
-    /// What a terminal is assumed to have where it does not tell: the width of a VT100.
+    /// The width of a terminal that does not tell it: 80 columns, as on a VT100.
     static let defaultWidth = 80
 
     static func isTerminal(_ descriptor: FileDescriptor) -> Bool {
         isatty(descriptor.rawValue) == 1
     }
 
-    /// Columns, asked anew each time, so that a changed window shows in the next line drawn; no bound where the output
-    /// goes to a file or another program.
+    /// The width in columns; no limit for a file or a pipe. It is read each time, since the user may resize the window.
     static func width(of descriptor: FileDescriptor) -> Int {
         guard isTerminal(descriptor) else { return .max }
         var size = winsize()
@@ -21,7 +20,7 @@ enum Terminal {
         return Int(size.ws_col)
     }
 
-    /// Whether the terminal takes control sequences.
+    /// Whether the terminal understands control sequences.
     static func isSmart(_ descriptor: FileDescriptor) -> Bool {
         guard isTerminal(descriptor) else { return false }
         guard let name = getenv("TERM") else { return true }

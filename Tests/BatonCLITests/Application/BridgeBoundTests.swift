@@ -10,7 +10,7 @@ import Testing
 
 @testable import BatonCLI
 
-/// What a program that does not read, or does not answer, can make the bridge keep.
+/// The most that the bridge keeps for a program that does not read or answer.
 @Suite("The bounds of baton application", .timeLimit(.minutes(1)))
 struct BridgeBoundTests {
     private static func application() throws -> Application {
@@ -25,7 +25,7 @@ struct BridgeBoundTests {
         let pipe = try FileDescriptor.pipe()
         let (troubles, trouble) = AsyncStream<CommandError>.makeStream(bufferingPolicy: .bufferingOldest(1))
         let printer = BridgePrinter(to: try ByteChannel(pipe.writeEnd)) { trouble.yield($0) }
-        // One fills the pipe and is stuck; each of the others waits.
+        // One event fills the pipe and blocks. The others wait.
         let large = BridgeEvent.data(stream: "s", Data(count: 1 << 17))
         let tasks = (0...BridgePrinter.bound).map { _ in Task { await printer.print(large) } }
         let error = await troubles.first { _ in true }
@@ -47,7 +47,7 @@ struct BridgeBoundTests {
         #expect(
             await bridge.application(application, willContinueUserActivityWithType: "a")
                 == .refused("it did not answer"))
-        // Who has waited for long enough cancels; the question is forgotten then.
+        // A caller that has waited long enough cancels, and the question is forgotten.
         asked[0].cancel()
         #expect(await asked[0].value == .refused("it did not answer"))
         #expect(await bridge.questions.count == Bridge.questionBound - 1)

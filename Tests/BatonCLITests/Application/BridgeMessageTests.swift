@@ -11,7 +11,7 @@ import Testing
 @testable import Baton
 @testable import BatonCLI
 
-/// Each message of `Protocol.md`, as it stands there, and what it means.
+/// Each message of `ApplicationMessages.md`, as it is written there, and its meaning.
 @Suite("The messages of baton application")
 struct BridgeMessageTests {
     private static let requests: [(String, BridgeRequest)] = [
@@ -52,17 +52,18 @@ struct BridgeMessageTests {
         (#"{"do":"write","stream":"page","text":"hello"}"#, .write(stream: "page", Array("hello".utf8))),
         (#"{"do":"finish","stream":"page"}"#, .finish(stream: "page")),
         (#"{"do":"ack","stream":"page"}"#, .acknowledge(stream: "page")),
-        (#"{"do":"reset","stream":"page"}"#, .reset(stream: "page")),
+        (#"{"do":"reset","stream":"page"}"#, .reset(stream: "page", status: nil)),
+        (#"{"do":"reset","stream":"page","status":3}"#, .reset(stream: "page", status: 3)),
         (
             #"{"do":"startAccessing","url":"file:///home/ann/shared/a.txt"}"#,
             .startAccessing(URL(string: "file:///home/ann/shared/a.txt")!)
         ),
     ]
 
-    /// The examples of the specification that have a member.
+    /// The examples of the specification that contain a member.
     private static func documented(_ member: String) throws -> Set<String> {
         let file = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../../Sources/BatonCLI/Application/Protocol.md")
+            .appending(path: "../../../Sources/BatonCLI/BatonCLI.docc/ApplicationMessages.md")
         let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map(String.init)
         return Set(lines.filter { $0.hasPrefix("{\"\(member)\"") })
     }
@@ -150,7 +151,7 @@ struct BridgeMessageTests {
         #expect(event["document"] == .string(String(decoding: path, as: UTF8.self)))
         #expect(event["documentBase64"] == .string(path.base64EncodedString()))
         let answer = #"{"do":"continued","request":\#(try #require(event["request"]).text)}"#
-        await bridge.take(.text(Array(answer.utf8)), number: 1)
+        await bridge.handle(.text(Array(answer.utf8)), number: 1)
         _ = try await asking.value
         await bridge.close()
         try printed.close()
@@ -201,6 +202,8 @@ struct BridgeMessageTests {
             (#"{"do":"write","stream":"s","data":"?"}"#, "not Base64"),
             (#"{"do":"write","stream":"s","data":"","text":""}"#, "takes no member “data” here"),
             (#"{"do":"startAccessing","url":"https://a.org/"}"#, "the URL of a file"),
+            (#"{"do":"reset","stream":"s","status":0}"#, "a whole number, 1 to 255"),
+            (#"{"do":"reset","stream":"s","status":256}"#, "a whole number, 1 to 255"),
         ])
     func problems(_ text: String, _ sentence: String) {
         let problem = #expect(throws: BridgeProblem.self) { try BridgeRequest(line: Array(text.utf8)) }
@@ -222,9 +225,9 @@ struct BridgeLinesTests {
                 taken.append("\(number):" + String(decoding: text, as: UTF8.self))
             }
             for start in stride(from: 0, to: bytes.count, by: size) {
-                for (number, line) in lines.take(bytes[start..<min(start + size, bytes.count)]) { note(line, number) }
+                for (number, line) in lines.add(bytes[start..<min(start + size, bytes.count)]) { note(line, number) }
             }
-            if let (number, line) = lines.takeLast() { note(line, number) }
+            if let (number, line) = lines.last() { note(line, number) }
             #expect(taken == ["1:a", "2:", "3:bcd", "4:e"])
         }
     }
@@ -233,12 +236,12 @@ struct BridgeLinesTests {
     func bound() {
         var lines = BridgeLines()
         let whole = [UInt8](repeating: 0x20, count: BridgeLines.bound)
-        #expect(lines.take(whole + [0x0A]).map(\.line) == [.text(whole)])
-        #expect(lines.take(whole).isEmpty)
-        #expect(lines.take(whole).isEmpty)
-        let rest = lines.take(Array("x\ny\n".utf8))
+        #expect(lines.add(whole + [0x0A]).map(\.line) == [.text(whole)])
+        #expect(lines.add(whole).isEmpty)
+        #expect(lines.add(whole).isEmpty)
+        let rest = lines.add(Array("x\ny\n".utf8))
         #expect(rest.map(\.number) == [2, 3])
         #expect(rest.map(\.line) == [.tooLong, .text([0x79])])
-        #expect(lines.takeLast() == nil)
+        #expect(lines.last() == nil)
     }
 }

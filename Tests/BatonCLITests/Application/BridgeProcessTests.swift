@@ -7,7 +7,7 @@ import Testing
 
 @testable import BatonCLI
 
-/// The built command, without a node: what a program can do wrong, and how it ends.
+/// The built command without a node: mistakes of the program, and the end.
 @Suite("baton application", .timeLimit(.minutes(2)))
 struct BridgeProcessTests {
     private static func manifest() throws -> String {
@@ -31,7 +31,7 @@ struct BridgeProcessTests {
         return (result.status, result.output.split(separator: "\n").map(String.init))
     }
 
-    /// The lines that were wrong, with what was said of them.
+    /// The numbers of the wrong lines, with their messages.
     private func errors(_ events: [String]) -> [Int: String] {
         var errors: [Int: String] = [:]
         for event in events where event.hasPrefix(#"{"event":"error""#) {
@@ -83,7 +83,7 @@ struct BridgeProcessTests {
 
     @Test("streams are of activities that were continued, and say so otherwise")
     func streams() async throws {
-        // The answer comes in its own time: the input stays open until it is there.
+        // The answer may be slow. The input stays open until it arrives.
         let file = try Self.manifest()
         defer { try? FileManager.default.removeItem(atPath: file) }
         let program = try ChildProcess(
@@ -101,7 +101,7 @@ struct BridgeProcessTests {
             text += String(decoding: data, as: UTF8.self)
         }
         #expect(text.contains(#"{"event":"streamFailed","stream":"s","code":46002,"#), "\(text)")
-        // Told to stop, it ends as well.
+        // SIGTERM ends it as well.
         program.signal(SIGTERM)
         #expect(program.waitUntilExit() == .exited(0))
     }

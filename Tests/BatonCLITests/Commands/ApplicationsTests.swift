@@ -8,7 +8,7 @@ import Testing
 
 @Suite("baton applications")
 struct ApplicationsTests {
-    /// A home for one test with no desktop entries but its own, which goes with it.
+    /// A home for one test, with desktop entries of its own. It is removed after the test.
     private final class Home: Sendable {
         let path = FileManager.default.temporaryDirectory.path + "/baton-applications-\(UUID().uuidString)"
 
@@ -72,7 +72,7 @@ struct ApplicationsTests {
         #expect(
             registered.errors == """
                 Shop\\u{202e}Snap (org.example.shop) is registered: 3 activity types, team A1B2C3D4E5.
-                It cannot be started as things are: there is no \(home.path)/bin/shop.
+                It cannot be started now: there is no \(home.path)/bin/shop.
 
                 """)
         let types = "org.example.shop.view org.example.shop.edit org.example.shop.list"
@@ -97,8 +97,7 @@ struct ApplicationsTests {
         let again = try await home.run("remove", "org.example.shop")
         #expect(again.status == ExitStatus.usage.rawValue)
         #expect(
-            again.errors == "baton: no application org.example.shop is registered: "
-                + "`baton applications` shows which are\n")
+            again.errors == "baton: no application org.example.shop is registered: see `baton applications`\n")
     }
 
     @Test("no team, nothing to continue, and registering again are said")
@@ -110,13 +109,13 @@ struct ApplicationsTests {
         #expect(
             first.errors == """
                 cat (org.example.cat) is registered: 0 activity types.
-                It has no team, and shares activities with applications that have none; --team TEAM gives one.
-                It declares nothing that it continues (NSUserActivityTypes), and will never be given anything.
+                It has no team, and shares activities with applications without one. --team TEAM sets a team.
+                It declares no activity types (NSUserActivityTypes), so it never receives an activity.
 
                 """)
         let second = try await home.run(
             "register", "own.plist", "--team", "T", "--set", "PRODUCT_BUNDLE_IDENTIFIER=org.example.cat")
-        #expect(second.errors.hasPrefix("cat (org.example.cat) is registered anew: 0 activity types, team T.\n"))
+        #expect(second.errors.hasPrefix("cat (org.example.cat) is registered again: 0 activity types, team T.\n"))
     }
 
     @Test("bad input is told in a sentence that says what to do")
@@ -136,7 +135,7 @@ struct ApplicationsTests {
                 + "give it with --set PRODUCT_BUNDLE_IDENTIFIER=VALUE\n")
         #expect(
             try await refusal("Info.plist", "--set", set)
-                == "baton: \(file) does not say how the application is started: give the program with --command\n")
+                == "baton: \(file) does not name the program to start: give it with --command\n")
         #expect(
             try await refusal("Info.plist", "--set", set, "--command", "a 'b")
                 == "baton: the command of --command has a ' that is not closed\n")
@@ -179,8 +178,8 @@ struct ApplicationsTests {
         let removed = try await home.run("remove", "org.example.editor")
         #expect(removed.status == ExitStatus.usage.rawValue)
         #expect(
-            removed.errors == "baton: org.example.editor is known by its desktop entry, \(entry): "
-                + "remove its X-Baton- keys\n")
+            removed.errors == "baton: org.example.editor has the desktop entry \(entry): "
+                + "remove the X-Baton- keys from it\n")
         try home.write(Self.info, to: "Info.plist")
         let set = "PRODUCT_BUNDLE_IDENTIFIER=org.example.editor"
         _ = try await home.run("register", "Info.plist", "--command", "cat", "--set", set)
@@ -188,7 +187,7 @@ struct ApplicationsTests {
         #expect(
             back.errors == """
                 org.example.editor is removed.
-                Its desktop entry counts from now on: \(entry).
+                Its desktop entry is used now: \(entry).
 
                 """)
     }

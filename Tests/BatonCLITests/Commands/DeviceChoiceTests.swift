@@ -42,7 +42,7 @@ struct DeviceChoiceTests {
                 #expect {
                     try choice.find(name)
                 } throws: {
-                    ($0 as? CommandError)?.message.contains("2 devices are called so") == true
+                    ($0 as? CommandError)?.message.contains("2 devices match") == true
                 }
             }
         }
@@ -58,7 +58,7 @@ struct DeviceChoiceTests {
         #expect(try choice.find(invented[3].id) == invented[3])
     }
 
-    /// What a choice is refused with.
+    /// The error that refuses a choice.
     private func refusal(_ choice: DeviceChoice, _ text: String) -> CommandError? {
         do {
             _ = try choice.find(text)
@@ -74,7 +74,7 @@ struct DeviceChoiceTests {
         let choice = DeviceChoice(ownID: choice.ownID, ownName: "laptop", known: choice.known + [decoy], revoked: [])
         for text in [decoy.name, "dddd", String(decoy.id.prefix(31))] {
             let error = try #require(refusal(choice, text))
-            #expect(error.status == .usage && error.message.contains("no connection has shown"))
+            #expect(error.status == .usage && error.message.contains("no connection has proved"))
             #expect(error.message.contains(decoy.id) && !error.message.contains("\u{202E}"), "\(error.message)")
         }
         #expect(try choice.find(decoy.id) == decoy)
@@ -91,19 +91,19 @@ struct DeviceChoiceTests {
             ownID: choice.ownID, ownName: "laptop", known: choice.known + [decoy, stolen], revoked: [])
         for text in ["host2", "tv", "g7g7"] { #expect(try choice.find(text) == stolen) }
         #expect(stolen.shown == #"tv (g7g7aql7, called host2, b\u{202e}x before)"#)
-        // Where another that is proved is called so now, the user says which.
+        // If another proved device has the name now, the user has to say which one.
         let newer = KnownDevice(id: "eeee" + String(repeating: "q", count: 28), name: "host2", isProved: true)
         let both = DeviceChoice(
             ownID: choice.ownID, ownName: "laptop", known: choice.known + [newer], revoked: [])
         let error = try #require(refusal(both, "host2"))
-        #expect(error.status == .usage && error.message.contains("2 devices are called so: give more of an id"))
+        #expect(error.status == .usage && error.message.contains("2 devices match: give more of an id"))
         #expect(error.message.contains(stolen.shown) && error.message.contains("host2 (eeeeqqqq)"))
         #expect(!error.message.contains("dddd"))
-        // Of two that were called so before as well; and who is revoked is found by its id alone.
+        // The same holds for two former names. A revoked device is found by its id alone.
         let former = KnownDevice(id: newer.id, name: "tv2", formerNames: ["host2"], isProved: true)
         let two = DeviceChoice(
             ownID: choice.ownID, ownName: "laptop", known: choice.known + [former], revoked: [])
-        #expect(refusal(two, "host2")?.message.contains("2 devices are called so") == true)
+        #expect(refusal(two, "host2")?.message.contains("2 devices match") == true)
         let one = DeviceChoice(ownID: choice.ownID, ownName: "laptop", known: two.known, revoked: [stolen.id])
         #expect(try one.find("host2") == former && one.find("g7g7aql7") == stolen)
     }
@@ -129,13 +129,14 @@ struct DeviceChoiceTests {
             device("phone", present: true, knows: true), device("desktop", present: true, knows: true),
             device("asleep", present: false, knows: true),
         ])
-        // The phone is the one that was revoked.
+        // The phone was revoked.
         let asleep = device("asleep", present: false, knows: false)
         spread.devices = [device("desktop", present: false, knows: false), asleep]
         #expect(spread.isAwaited)
         #expect(
             spread.lines == [
-                "Not yet known to: desktop (only announced), asleep (only announced). They learn of it when they meet a device that knows."
+                "Not yet known to: desktop (only announced), asleep (only announced). They learn of it when they meet a"
+                    + " device that knows."
             ])
         spread.devices = [device("desktop", present: true, knows: true), asleep]
         #expect(!spread.isAwaited)
@@ -149,7 +150,7 @@ struct DeviceChoiceTests {
     @Test("what is ambiguous, unknown, too short or this device is refused in a sentence")
     func refused() {
         for (text, status, part) in [
-            ("tablet", ExitStatus.usage, "2 devices are called so"), ("aaaa", .usage, "2 devices are called so"),
+            ("tablet", ExitStatus.usage, "2 devices match"), ("aaaa", .usage, "2 devices match"),
             ("aaa", .usage, "no device \"aaa\" is known"), ("watch", .usage, "no device"), ("", .usage, "no device"),
             ("laptop", .refused, "baton account leave"), ("mmmm", .refused, "baton account leave"),
         ] {

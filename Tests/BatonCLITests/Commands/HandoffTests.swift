@@ -15,7 +15,7 @@ import Testing
 
 @testable import BatonCLI
 
-/// Activities that the scripted node knows of.
+/// Activities of the scripted node.
 enum Script {
     static func listing(_ id: UInt8, kind: WireActivityKind = .application, device: String = "laptop")
         -> WireActivityListing
@@ -121,6 +121,104 @@ struct HandoffTests {
         }
     }
 
+    @Test("a stream whose program failed prints all that came, and fails with its status", arguments: [false, true])
+    func failedStream(isJSON: Bool) async throws {
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities: try await Script.send([Script.listing(7)], on: stream)
+            case .accept:
+                try await stream.respond(.accept(.with { $0.handoffID = Data(count: 16) }))
+                try await stream.send(record: WireAcceptEvent.with { $0.continued = .init() })
+                while try await stream.read() != nil {}
+            case .continuationStream:
+                try await stream.respond(.continuationStream(.init()))
+                try await stream.write(Buffer(copying: [UInt8](repeating: 65, count: 100_000)))
+                await stream.fail(status: 143)
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let result = try await BuiltCommand.run(["accept", "--stream"] + (isJSON ? ["--json"] : []), home: node.folder)
+        #expect(result.status == ExitStatus.failed.rawValue)
+        #expect(result.output == String(repeating: "A", count: 100_000))
+        #expect(result.errors.contains("status 143") && result.errors.contains("cut short"), "\(result.errors)")
+        #expect(result.errors.contains(#""code":"streamFailed""#) == isJSON)
+    }
+
+    @Test("bytes behind the end of a document are no success, and an empty document is one")
+    func rangeBehindTheEnd() async throws {
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities: try await Script.send([Script.listing(7, kind: .document)], on: stream)
+            case .accept:
+                try await stream.respond(.accept(.with { $0.handoffID = Data(count: 16) }))
+                try await stream.send(record: WireAcceptEvent.with { $0.continued = .init() })
+                while try await stream.read() != nil {}
+            case .documentRead:
+                try await stream.respond(.documentRead(.init()))
+                await stream.finish()
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let beyond = try await BuiltCommand.run(["accept", "--range", "1000-2000"], home: node.folder)
+        #expect(beyond.status == ExitStatus.usage.rawValue && beyond.output.isEmpty)
+        #expect(beyond.errors.contains("it has 1000 bytes"), "\(beyond.errors)")
+        #expect(try await BuiltCommand.run(["accept", "--range", "0-"], home: node.folder).status == 0)
+    }
+
+    @Test("accept --wait says that it waits, and only if it does", arguments: [false, true])
+    func saidWait(isThere: Bool) async throws {
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities(let request) where request.watch:
+                try await stream.respond(.activities(.init()))
+                let listed = WireActivityListing.with { $0.change = .listed }
+                let listing = Script.listing(7)
+                for record in isThere ? [listing, listed] : [listed] { try await stream.send(record: record) }
+                if !isThere { try await stream.send(record: listing) }
+                await stream.untilClosedOrCancelled()
+            case .accept:
+                throw HandoffError(.unsupported, "not in this script")
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let result = try await BuiltCommand.run(["accept", "--wait", "30"], home: node.folder)
+        #expect(result.errors.contains("waiting for up to 30 s") != isThere, "\(result.errors)")
+        #expect(result.errors.contains("not in this script"))
+    }
+
+    @Test("a served process that only reads does not wake the command")
+    func idleServing() async throws {
+        let isServing = Mutex(false)
+        let node = try ScriptedNode { request, stream, connection in
+            guard case .offer = request else { throw HandoffError(.unsupported, "not in this script") }
+            try await stream.respond(.offer(.with { $0.activityID = Data(count: 16) }))
+            let (_, served) = try await connection.request(.continuationStream(.with { $0.device = "desktop" }))
+            await served.finish()
+            isServing.withLock { $0 = true }
+            while try await stream.read() != nil {}
+            withExtendedLifetime(served) {}
+        }
+        let command = try ChildProcess(
+            [BuiltCommand.path.string, "offer", "--type", "a", "--serve", "exec >&-; sleep 1000", "--shell"],
+            environment: ProcessInfo.processInfo.environment.merging(["BATON_HOME": node.folder]) { $1 },
+            output: .null, error: .null)
+        try #require(await eventually { isServing.withLock { $0 } })
+        let tasks = "/proc/\(command.processIdentifier)/task"
+        @Sendable func wakes() throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: tasks).reduce(0) { sum, task in
+                let status = FileManager.default.contents(atPath: "\(tasks)/\(task)/status") ?? Data()
+                let line = String(decoding: status, as: UTF8.self).firstMatch(of: /\nvoluntary_ctxt_switches:\s+(\d+)/)
+                return sum + (line.flatMap { Int($0.1) } ?? 0)
+            }
+        }
+        #expect(
+            try await eventually {
+                let before = try wakes()
+                try await Task.sleep(for: .seconds(1))
+                return try wakes() - before < 3
+            })
+    }
+
     @Test("several and nobody to ask: the list; --latest and --from choose")
     func several() async throws {
         let chosen = Mutex<[UInt8?]>([])
@@ -186,7 +284,7 @@ struct HandoffTests {
         let node = try ScriptedNode { request, stream, _ in
             switch request {
             case .activities(let request) where !request.watch:
-                // Why there is nothing is asked when the time is over.
+                // When the time is over, the command asks for the reason that there is nothing.
                 var refused = Script.listing(3, device: "tablet")
                 refused.refusedBy = "line 2"
                 try await Script.send([Script.listing(1, device: "phone"), refused], on: stream)
@@ -250,7 +348,7 @@ struct HandoffTests {
         let json = try await BuiltCommand.run(["accept", "--json", "--to", "run"], home: node.folder, in: node.folder)
         let events = try json.output.split(separator: "\n").map { try JSONParser.parse(String($0)) }
         let progress = events.filter { $0["event"] == "progress" }
-        // All of it is there when it has been continued, and not before.
+        // The document is complete when it has been continued, and not before.
         #expect(progress.map { $0["bytes"] } == [.integer(0), .integer(500), .integer(999)])
         #expect(progress.allSatisfy { $0["total"] == .integer(1000) && $0["rate"] != nil && $0["secondsLeft"] != nil })
         #expect(events.last?["event"] == "continued" && events.last?["bytes"] == .integer(1000))
@@ -269,7 +367,7 @@ struct HandoffTests {
                 #expect(request.streams)
                 try await stream.respond(.accept(.with { $0.handoffID = Data(repeating: 9, count: 16) }))
                 try await stream.send(record: WireAcceptEvent.with { $0.continued = .init() })
-                // The command ends its side when it has what it wants.
+                // The command ends its direction when it has everything.
                 while try await stream.read() != nil {}
                 await stream.finish()
             case .continuationStream(let request):
@@ -280,7 +378,7 @@ struct HandoffTests {
                     count += buffer.count
                     try await stream.write(Buffer(copying: buffer.bytes))
                 }
-                // Only after the other side's end: its direction is closed, this one is not.
+                // This comes after the END of the other direction, which closes only that one.
                 try await stream.write(Buffer(copying: Array("\n\(count)".utf8)))
                 await stream.finish()
             default: throw HandoffError(.unsupported, "not in this script")
@@ -414,7 +512,7 @@ struct HandoffTests {
             let (start, patience) = (ContinuousClock.now, Duration.milliseconds(700))
             let node = try await NodeAccess.connectAgain(until: start + patience) { false }
             #expect(node == nil && ContinuousClock.now - start >= patience)
-            // Who does not wait any more does not wait to the end.
+            // A caller that no longer needs a node does not wait.
             let never = try await NodeAccess.connectAgain(until: .now + OfferRun.patience) { true }
             #expect(never == nil && ContinuousClock.now - start < OfferRun.patience)
         }
@@ -430,7 +528,7 @@ struct HandoffTests {
             await running.withLock { $0 }?.stop()
         }
         running.withLock { $0 = node }
-        // Its script holds it, and with it its folder.
+        // The script keeps the node and its folder alive.
         defer { running.withLock { $0 = nil } }
         let result = try await Self.signalled(
             ["offer", "--type", "org.example.a"], .interrupt, node, when: "until one runs again")
@@ -496,9 +594,10 @@ struct HandoffTests {
                 $0.total = 10
             }
             let failure = HandoffError(.destinationFull, "the disk is full", device: "ubuntu").failure
+            let cut = HandoffError(.connectionLost, "the link was cut", device: "ubuntu").failure
             let events: [(WireOfferEvent.OneOf_Kind, UInt64)] = [
                 (.taken(taken), 7), (.taken(taken), 9), (.progress(progress), 9), (.progress(progress), 7),
-                (.failed(failure), 9), (.continued(taken), 7),
+                (.failed(failure), 9), (.interrupted(cut), 7), (.continued(taken), 7),
             ]
             for (kind, claim) in events {
                 try await stream.send(
@@ -519,16 +618,17 @@ struct HandoffTests {
             #expect(
                 lines == [
                     "ubuntu takes it", "ubuntu (2) takes it", "ubuntu (2) did not get it: the disk is full",
-                    "continued by ubuntu", "withdrawn",
+                    "ubuntu stopped receiving: the link was cut; waiting for it to go on", "continued by ubuntu",
+                    "withdrawn",
                 ])
             return
         }
         let events = try result.output.split(separator: "\n").map { try JSONParser.parse(String($0)) }
         #expect(
             events.dropFirst().map { $0["event"] } == [
-                "taken", "taken", "progress", "progress", "failed", "continued", "withdrawn",
+                "taken", "taken", "progress", "progress", "failed", "interrupted", "continued", "withdrawn",
             ])
-        #expect(events.compactMap { $0["claim"] } == [7, 9, 9, 7, 9, 7].map { JSONValue.integer($0) })
+        #expect(events.compactMap { $0["claim"] } == [7, 9, 9, 7, 9, 7, 7].map { JSONValue.integer($0) })
     }
 
     @Test("SIGTERM, SIGINT and SIGHUP withdraw", arguments: [Signal.terminate, .interrupt, .terminalClosed])
@@ -537,7 +637,7 @@ struct HandoffTests {
         let node = try ScriptedNode { request, stream, _ in
             guard case .offer = request else { throw HandoffError(.unsupported, "not in this script") }
             try await stream.respond(.offer(.with { $0.activityID = Data(count: 16) }))
-            // END, and not an abort: the command withdraws politely.
+            // The command withdraws by END, and not by a reset.
             while try await stream.read() != nil {}
             withdrawn.withLock { $0 = true }
             try await stream.send(record: WireOfferEvent.with { $0.withdrawn = .init() })
@@ -616,7 +716,7 @@ struct HandoffTests {
         #expect(asked.withLock { $0 } == ["activities"])
     }
 
-    /// Runs a command and sends it a signal when its standard error has a certain text.
+    /// Runs a command, and sends it a signal when its standard error contains a text.
     private static func signalled(
         _ arguments: [String], _ signal: Signal, _ node: ScriptedNode, when text: String
     ) async throws -> TerminationStatus {

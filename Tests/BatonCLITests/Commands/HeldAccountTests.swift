@@ -10,10 +10,10 @@ import struct SystemPackage.FilePath
 
 @testable import BatonCLI
 
-/// A node and commands that do not reach it, as real processes with one state folder.
+/// A node, and commands that cannot reach it: real processes with a common state folder.
 @Suite("An account that a node runs on", .timeLimit(.minutes(5)))
 struct HeldAccountTests {
-    /// A device with an account, and the id of another one that is to be revoked.
+    /// A device with an account, and the id of another device to revoke.
     private final class Device: Sendable {
         let folder = FileManager.default.temporaryDirectory.path + "/baton-held-\(UUID().uuidString)"
         let lost: String
@@ -35,7 +35,7 @@ struct HeldAccountTests {
 
         deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-        /// What a login has whose run-time folder is called so.
+        /// The environment of a login with a run-time folder of this name.
         static func environment(_ folder: String, _ login: String) -> [String: String] {
             [
                 "BATON_HOME": "", "HOME": folder, "XDG_CONFIG_HOME": folder + "/config",
@@ -56,12 +56,12 @@ struct HeldAccountTests {
             try await run(login, "devices", "revoke", device ?? lost, "--yes", "--key-file", folder + "/key")
         }
 
-        /// The account as it is on the disk.
+        /// The account on the disk.
         func account() throws -> Account {
             try AccountStore(folder: FilePath(folder + "/state/baton/account")).load()
         }
 
-        /// The account's files and what is in them, but for what a node notes of the devices that it meets.
+        /// The account's files and their contents, without the file of the devices that the node has met.
         func content() throws -> [String: Data] {
             let account = folder + "/state/baton/account"
             return try FileManager.default.contentsOfDirectory(atPath: account).reduce(into: [:]) { files, name in
@@ -70,7 +70,7 @@ struct HeldAccountTests {
             }
         }
 
-        /// Makes the files again what they were.
+        /// Restores the files.
         func restore(_ content: [String: Data]) throws {
             for (name, data) in try self.content() {
                 let file = URL(filePath: folder + "/state/baton/account/" + name)
@@ -83,7 +83,7 @@ struct HeldAccountTests {
         }
     }
 
-    /// A device that nobody has met.
+    /// A device that no other has met.
     private static func stranger() -> DeviceID {
         DeviceID(ed25519PublicKey: (0..<32).map { _ in UInt8.random(in: 0 ... .max) })
     }
@@ -112,7 +112,7 @@ struct HeldAccountTests {
         #expect(try device.content() == before)
         #expect(try await device.run("a", "status").status == 0)
 
-        // The kernel gives the account back, whatever the node had no time for.
+        // The kernel releases the lock on the account when the node is killed.
         first.send(SIGKILL)
         #expect(await first.end() == SIGKILL)
         let revoked = try await device.revoke("b")
@@ -156,7 +156,7 @@ struct HeldAccountTests {
             output: .null, error: .file(log))
         let key = try String(contentsOfFile: device.folder + "/key", encoding: .utf8)
         try revoking.input.write(contentsOf: Data(key.filter { $0 != "\n" }.utf8))
-        // It reads what is typed when it has looked at everything else.
+        // The command reads the input after all other checks.
         let isRead = await eventually {
             var count: CInt = -1
             return ioctl(revoking.input.fileDescriptor, UInt(FIONREAD), &count) == 0 && count == 0
@@ -184,13 +184,13 @@ struct HeldAccountTests {
         #expect(first.status == 0 && !first.errors.contains("apart"), "\(first.errors)")
         try device.restore(before)
         let second = try await device.revoke("a")
-        #expect(second.status == 0 && second.errors.contains("were revoked apart"), "\(second.errors)")
+        #expect(second.status == 0 && second.errors.contains("on devices that had not met"), "\(second.errors)")
         #expect(second.errors.contains(other.short) && second.errors.contains(String(device.lost.prefix(8))))
         #expect(try device.account().state.isApart)
 
-        // What it says to do.
+        // Follow the advice.
         let third = try await device.revoke("a")
-        #expect(third.status == 0 && !third.errors.contains("were revoked apart"), "\(third.errors)")
+        #expect(third.status == 0 && !third.errors.contains("on devices that had not met"), "\(third.errors)")
         #expect(try !device.account().state.isApart)
     }
 

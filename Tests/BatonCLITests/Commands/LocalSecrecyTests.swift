@@ -6,15 +6,15 @@ import Subprocess
 import SystemPackage
 import Testing
 
-/// What other users of this machine get of a node and of the commands that hold secrets: nothing.
+/// Other users of this machine learn nothing from a node, or from commands that hold secrets.
 ///
-/// The holes: world-readable sockets and cores (CVE-2019-8942 and its kin), keys in arguments and environments.
+/// The usual leaks are world-readable sockets and core dumps, and keys in arguments and environments.
 @Suite("Secrets on this machine", .serialized, .enabled(if: geteuid() == 0, "it needs root to be two other users"))
 struct LocalSecrecyTests {
     private static let owner = 65533
     private static let stranger = 65532
 
-    /// A home of `owner`, gone after the test.
+    /// A home of `owner`, which is removed after the test.
     private final class Home: Sendable {
         let path: String
 
@@ -28,15 +28,15 @@ struct LocalSecrecyTests {
         deinit { try? FileManager.default.removeItem(atPath: path) }
     }
 
-    /// A program that runs until it is told to end; killed with its test.
+    /// A program that runs until the test ends.
     private final class Program: Sendable {
         let process: ChildProcess
         let errors: String
 
-        /// - Parameter user: who it is run by.
+        /// - Parameter user: the user who runs it.
         init(_ arguments: [String], by user: Int, home: String, folder: String) throws {
             errors = folder + "/errors-\(UUID().uuidString)"
-            // The limit on cores is lifted, so that it is the command that makes none.
+            // Allow core dumps, so that only the command itself prevents them.
             let script = "cd \(folder) && ulimit -c unlimited && exec \"$@\""
             let user = ["setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups"]
             process = try ChildProcess(
@@ -89,7 +89,7 @@ struct LocalSecrecyTests {
                 #expect(read.status != .exited(0), "\(file) by \(user)")
             }
         }
-        // The attempt that must be refused succeeds on a program that is not protected.
+        // The same attempt succeeds on a program without protection.
         #expect(
             try await eventually {
                 try await run(["head", "-c", "1", "\(others.proc)/environ"], by: Self.owner).status == .exited(0)
@@ -106,7 +106,7 @@ struct LocalSecrecyTests {
         let left = try FileManager.default.contentsOfDirectory(atPath: home.path).filter { $0.hasPrefix("core") }
         #expect(left.isEmpty)
 
-        // Where cores are files in the folder, the same attempt on an unprotected program makes one.
+        // If core dumps are files in the folder, a program without protection leaves one.
         let pattern = try String(contentsOfFile: "/proc/sys/kernel/core_pattern", encoding: .utf8)
         guard pattern.hasPrefix("core") else { return }
         let other = try Program(["sleep", "60"], by: Self.owner, home: home.path, folder: home.path)
@@ -146,12 +146,12 @@ struct LocalSecrecyTests {
         try expectAbsentFromMemory(of: node, forms)
     }
 
-    /// Root reads what nobody else may: every writable mapping.
+    /// Reads every writable mapping, which only root can.
     private func expectAbsentFromMemory(of node: Program, _ forms: [Data]) throws {
         let memory = try FileHandle(forReadingFrom: URL(filePath: node.proc + "/mem"))
         defer { try? memory.close() }
         var isRead = false
-        // Foundation reads no more than one page of such a file at once.
+        // Foundation reads at most one page of such a file at once.
         let maps = try FileHandle(forReadingFrom: URL(filePath: node.proc + "/maps"))
         defer { try? maps.close() }
         var list = Data()
@@ -173,7 +173,7 @@ struct LocalSecrecyTests {
         _ = try await makeAccount(home)
         let node = try await startNode(home)
         let socket = home.path + "/run/node.socket"
-        // Says what it got until the end: bytes, or why it could not connect.
+        // Prints the number of bytes that it received, or the reason that it could not connect.
         let talk = """
             use Socket;
             socket(my $s, AF_UNIX, SOCK_STREAM, 0) or die;
@@ -187,7 +187,7 @@ struct LocalSecrecyTests {
             print "closed, got ", length($all), "\\n";
             """
         #expect(try await run(["perl", "-e", talk, socket], by: Self.stranger).output == "refused\n")
-        // Even where somebody opened the folder and the socket to all, the node looks at who it is.
+        // Even with an open folder and an open socket, the node checks the peer's user.
         for path in [home.path + "/run", socket] {
             try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: path)
         }
@@ -206,7 +206,7 @@ struct LocalSecrecyTests {
         let folder = home.path + "/run"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder)
-        // Says how many bytes it got from the first who connects.
+        // Prints the number of bytes from the first client.
         let listen = """
             use Socket;
             socket(my $s, AF_UNIX, SOCK_STREAM, 0) or die;

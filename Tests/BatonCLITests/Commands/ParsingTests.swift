@@ -17,7 +17,7 @@ struct ParsingTests {
         let command = try AcceptCommand.parse([
             "3F2a", "--from", "laptop", "--wait", "1.5", "--to", "x", "--json",
         ])
-        #expect(command.id == "3F2a")
+        #expect(command.id?.text == "3F2a")
         #expect(command.wait == 1.5)
         #expect(command.output.json)
         #expect(ActivityPrefix("3F2a")?.text == "3f2a")
@@ -28,7 +28,7 @@ struct ParsingTests {
         arguments: [
             ["accept", "xyz"], ["accept", "--wait", "x"], ["accept", "--wait=-1"], ["accept", "--wait", "nan"],
             ["accept", "--stream", "--print"], ["accept", "--stream", "--to", "x"], ["accept", "--print", "--to", "x"],
-            ["accept", "--from", ""], ["withdraw"], ["withdraw", ""], ["withdraw", "g"],
+            ["accept", "--from", ""], ["withdraw", ""], ["withdraw", "g"],
             ["withdraw", String(repeating: "a", count: 33)], ["node", "--port", "1023"], ["node", "--port", "65536"],
             ["account", "join", "baton1-qqqq"], ["bogus"],
         ])
@@ -41,7 +41,7 @@ struct ParsingTests {
         #expect(try OfferDraft(path: "x").subject == .document("x"))
         #expect(try OfferDraft(url: "https://swift.org").subject == .webPage("https://swift.org"))
         let draft = try OfferDraft(type: "org.example.a", title: "t", userInfo: #"{"a":1}"#, serve: "cat -n")
-        #expect(draft.served()?.arguments == ["-n"])
+        #expect(draft.served()?.arguments == [Array("-n".utf8)])
         let request = try draft.request()
         #expect(request.type == "org.example.a")
         #expect(request.supportsContinuationStreams)
@@ -62,7 +62,8 @@ struct ParsingTests {
         #expect(refusal(try OfferDraft(type: ""))?.status == .usage)
         #expect(refusal(try OfferDraft(type: "a b"))?.status == .usage)
         #expect(refusal(try OfferDraft(type: String(repeating: "a", count: 97)))?.status == .usage)
-        #expect(refusal(try OfferDraft(type: "a", serve: ""))?.status == .usage)
+        #expect(refusal(try OfferDraft(type: "a", serve: " "))?.status == .usage)
+        #expect(refusal(try OfferDraft(type: "a", userInfo: "@"))?.status == .usage)
         #expect(refusal(try OfferDraft(type: "a", userInfo: "@/nonexistent/file"))?.status == .usage)
         #expect(refusal(try OfferDraft(path: "/nonexistent/file"))?.code == "documentUnreadable")
         #expect(refusal(try OfferDraft(path: "/"))?.message.contains("folder") == true)
@@ -94,7 +95,7 @@ struct ParsingTests {
         }
         #expect(CommandEnvironment.absolute(path("cur/../latest")).lastComponent == "latest")
         #expect(try path("cur/..").stat().inode == CommandEnvironment.absolute(path("cur/..")).stat().inode)
-        // What is not there stays as it is written, and what has no `..` keeps its links.
+        // A path that does not exist stays as written. A path without `..` keeps its links.
         #expect(CommandEnvironment.absolute(path("none/../report")) == path("none/../report"))
         #expect(CommandEnvironment.absolute(path("./cur/./x")) == path("cur/x"))
         #expect(CommandEnvironment.absolute(FilePath("./x")).isAbsolute)
@@ -108,7 +109,7 @@ struct ParsingTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appendingPathComponent("info.json")
         try Data(#"{"a":1}"#.utf8).write(to: file)
-        let fromFile = try OfferDraft(type: "a", userInfo: "@" + file.path)
+        let fromFile = try OfferDraft(type: "a", userInfo: "@\(file.path)")
         #expect(try UserInfo(fromFile.request().userInfo) == ["a": 1])
         try Data(#"{"a":2}"#.utf8).write(to: file)
         #expect(try UserInfo(fromFile.request().userInfo) == ["a": 2])
@@ -189,6 +190,18 @@ struct ExitStatusTests {
         #expect(CommandError(HandoffError(.timedOut, "no answer", device: "laptop")).status == .unreachable)
         let declined = CommandError(HandoffError(.refused, "Notes declined: a dialog is open."))
         #expect(declined.message == "Notes declined: a dialog is open." && declined.status == .refused)
+    }
+
+    @Test("advice is added unless the failure says that it advises, whatever its last character is")
+    func advice() {
+        func message(_ text: String, advises: Bool) -> String {
+            // The failure crosses the wire, as if another device had sent it.
+            let failure = HandoffError(.corrupted, text, advises: advises).failure
+            return CommandError(HandoffError(failure)).message
+        }
+        #expect(message("a chunk is damaged.", advises: false) == "a chunk is damaged.; accept it again")
+        #expect(message("a chunk is damaged", advises: false) == "a chunk is damaged; accept it again")
+        #expect(message("a chunk is damaged: try later", advises: true) == "a chunk is damaged: try later")
     }
 }
 

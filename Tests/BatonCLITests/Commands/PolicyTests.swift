@@ -7,7 +7,7 @@ import Testing
 
 @Suite("baton policy")
 struct PolicyTests {
-    /// A home for one test, which goes with it.
+    /// A home for one test, which is removed after it.
     private final class Home: Sendable {
         let path = FileManager.default.temporaryDirectory.path + "/baton-policy-\(UUID().uuidString)"
 
@@ -32,7 +32,7 @@ struct PolicyTests {
         let home = try Home()
         let none = try await BuiltCommand.run(["policy"], home: home.path)
         #expect(none.status == 0 && none.output.isEmpty)
-        #expect(none.errors.hasPrefix("Everything is asked about: \(home.path)/config/accept-policy does not exist"))
+        #expect(none.errors.hasPrefix("Nothing is accepted for you: \(home.path)/config/accept-policy does not exist"))
         try home.write("# mine\nrefuse device=\"old\u{202E} tablet\"\n")
         let shown = try await BuiltCommand.run(["policy"], home: home.path)
         #expect(shown.output == "line 2  refuse device=\"old\\u{202e} tablet\"\n")

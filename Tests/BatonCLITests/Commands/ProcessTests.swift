@@ -7,7 +7,7 @@ import Testing
 
 @testable import BatonCLI
 
-/// A folder for one test, which goes with it.
+/// A folder for one test, which is removed after it.
 private final class Folder: Sendable {
     let path: String
 
@@ -63,7 +63,7 @@ struct ProcessTests {
         arguments: [
             ["bogus"], ["offer"], ["offer", "a", "--url", "https://b.c"],
             ["offer", "--type", "a", "--user-info", "[1]"],
-            ["accept", "xyz"], ["withdraw"], ["node", "--port", "80"], ["account", "join", "baton1-secret"],
+            ["accept", "xyz"], ["node", "--port", "80"], ["account", "join", "baton1-secret"],
         ])
     func usage(_ arguments: [String]) async throws {
         let result = try await BuiltCommand.run(arguments)
@@ -114,7 +114,7 @@ struct ProcessTests {
         let noNode = try await BuiltCommand.run(["status"], home: folder.path + "/2")
         #expect(noNode.errors == "baton: no node is running here: start one with `baton node`\n")
 
-        // Revoking without a node: by the id of a device that was never seen, since it stands in its certificate.
+        // Revoke without a node, by the id of a device that was never seen. The id is part of its certificate.
         let lost = try await BuiltCommand.run(["account", "show", "--json"], home: folder.path + "/3")
         let id = String(lost.output.split(separator: "\"")[11])
         for said in ["is revoked", "was revoked before"] {
@@ -144,12 +144,43 @@ struct ProcessTests {
         #expect(gone.status == ExitStatus.account.rawValue)
     }
 
+    @Test("A question is asked until it is answered with yes or no, and no changes nothing")
+    func confirmation() async throws {
+        let folder = try Folder()
+        _ = try await BuiltCommand.run(["account", "create"], home: folder.path)
+        let question = "leave everything as it is: "
+        let kept = try TerminalDialogue.run(
+            ["account", "leave"], home: folder.path, answers: [(question, "y"), (question, "no")])
+        #expect(kept.status == ExitStatus.interrupted.rawValue, "\(kept)")
+        #expect(kept.shown.contains("Nothing was changed."), "\(kept)")
+        #expect(try await BuiltCommand.run(["account", "show"], home: folder.path).status == 0)
+        let left = try TerminalDialogue.run(
+            ["account", "leave"], home: folder.path, answers: [(question, "y"), (question, "yes")])
+        #expect(left.status == 0, "\(left)")
+        #expect(try await BuiltCommand.run(["account", "show"], home: folder.path).status != 0)
+    }
+
+    @Test("A mistyped account key is asked for again")
+    func mistypedKey() async throws {
+        let folder = try Folder()
+        let made = try await BuiltCommand.run(["account", "create"], home: folder.path + "/1")
+        let key = made.output.filter { $0 != "\n" }
+        let wrong = key.dropLast() + (key.hasSuffix("q") ? "p" : "q")
+        let joined = try TerminalDialogue.run(
+            ["account", "join", "--no-wait"], home: folder.path + "/2",
+            answers: [("Account key: ", String(wrong)), ("Account key: ", key)])
+        #expect(joined.status == 0 && joined.shown.contains("baton: "), "\(joined)")
+        let piped = try await BuiltCommand.run(
+            ["account", "join", "--no-wait"], home: folder.path + "/3", input: String(wrong))
+        #expect(piped.status == ExitStatus.usage.rawValue)
+    }
+
     @Test("An empty path is none, and not the folder that one is in", arguments: ["--to", "--against", "--file"])
     func emptyPath(option: String) async throws {
         let result = try await BuiltCommand.run(["accept", option, ""])
         #expect(result.status == ExitStatus.usage.rawValue && result.errors.contains(option), "\(result.errors)")
         let shared = try await BuiltCommand.run(["roots", "add", "docs", ""])
-        #expect(shared.status == ExitStatus.usage.rawValue && shared.errors.contains("empty"), "\(shared.errors)")
+        #expect(shared.status == ExitStatus.usage.rawValue && shared.errors.contains("<folder>"), "\(shared.errors)")
     }
 
     @Test(
@@ -161,7 +192,7 @@ struct ProcessTests {
         #expect(made.status == 0)
         let shown = try await BuiltCommand.run(["account", "show"], home: folder.path + "/old")
         for (command, home) in [("create", "/new"), ("rotate --yes", "/old")] {
-            // The fourth descriptor leads to a pipe whose reader has gone.
+            // Descriptor 4 is a pipe without a reader.
             let script = "mkfifo \"$1\"; exec 3<>\"$1\" 4>\"$1\" 3<&-; exec \"$0\" account \(command) \(output)"
             let result = try await Subprocess.run(
                 .path("/bin/sh"),
@@ -178,10 +209,10 @@ struct ProcessTests {
 
     private static let key = "baton1-qqqq-syqc-yq5r-qwzq-fpg9-scrg-wpug-pzys-nrf6-tlt"
     private static let refusal =
-        "baton: an account key is never given as an argument, and this one may be in your shell's history and in the list"
-        + " of processes now; type it when you are asked, or give it with --key-file or on standard input\n"
+        "baton: an account key is never given as an argument, and this one may be in your shell's history and in the"
+        + " list of processes now; type it when you are asked, or give it with --key-file or on standard input\n"
 
-    /// As it is, without its `baton1`, mistyped, and not whole.
+    /// The key unchanged, without its `baton1`, mistyped, and in part.
     private static let written: [String] = [
         key, key.uppercased(), key.filter { $0 != "-" }, String(key.dropFirst(7)), key.dropLast() + "q",
         String(key.dropLast(9)), " \(key)", "“\(key)”", "key=\(key)",

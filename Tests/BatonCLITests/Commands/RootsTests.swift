@@ -7,7 +7,7 @@ import Testing
 
 @Suite("baton roots")
 struct RootsTests {
-    /// A home for one test, which goes with it.
+    /// A home for one test, which is removed after it.
     private final class Home: Sendable {
         let path = FileManager.default.temporaryDirectory.path + "/baton-roots-\(UUID().uuidString)"
         var file: String { path + "/config/shared-roots" }
@@ -34,7 +34,8 @@ struct RootsTests {
         #expect(added.status == 0)
         #expect(
             added.errors
-                == "Documents is \(home.path)/Documents on this device. Name the folder so on your others as well.\n")
+                == "Documents is \(home.path)/Documents on this device. Give the folder the same name on your other devices.\n"
+        )
         let mode = try FileManager.default.attributesOfItem(atPath: home.file)[.posixPermissions] as? Int
         #expect(mode == 0o600)
         #expect(try await home.run("list").output == "Documents  \(home.path)/Documents\n")
@@ -86,7 +87,7 @@ struct RootsTests {
         let missing = try await home.run("add", "Documents", "nowhere")
         #expect(missing.status == ExitStatus.usage.rawValue)
         #expect(missing.errors == "baton: \(home.path)/nowhere is no folder: make it first\n")
-        for name in ["", ".", "..", ".hidden", "a/b", "a b", "a=b", "é", String(repeating: "a", count: 65)] {
+        for name in [".", "..", ".hidden", "a/b", "a b", "a=b", "é", String(repeating: "a", count: 65)] {
             let refused = try await home.run("add", "--", name, "Documents")
             #expect(refused.status == ExitStatus.usage.rawValue && refused.errors.contains("is no name: use up to 64"))
         }

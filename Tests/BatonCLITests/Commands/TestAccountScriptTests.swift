@@ -21,7 +21,7 @@ final class TestAccountScriptTests {
 
     deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-    /// Runs it in the folder.
+    /// Runs the script in the folder.
     private func run(_ arguments: String..., baton: String = BuiltCommand.path.string) async throws -> Int32? {
         let result = try await Subprocess.run(
             .path(FilePath(Self.script)), arguments: Arguments(arguments),
@@ -39,7 +39,7 @@ final class TestAccountScriptTests {
         }
         #expect(Set(accounts.map(\.id)).count == 1 && Set(accounts.map(\.identity.id)).count == 3)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/account").count == 3)
-        // What exists stays as it is.
+        // The script does not change an account that exists.
         #expect(try await run("account") == 1)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/account").count == 3)
     }

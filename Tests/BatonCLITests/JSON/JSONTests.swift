@@ -36,7 +36,7 @@ struct JSONTests {
     @Test("bytes that are no UTF-8 are refused")
     func utf8() {
         #expect(throws: JSONError.self) { try JSONParser.parse([0x22, 0xFF, 0x22]) }
-        // An encoded surrogate and an overlong form.
+        // These are an encoded surrogate and an overlong form.
         #expect(throws: JSONError.self) { try JSONParser.parse([0x22, 0xED, 0xA0, 0x80, 0x22]) }
         #expect(throws: JSONError.self) { try JSONParser.parse([0x22, 0xC0, 0xAF, 0x22]) }
     }
@@ -54,7 +54,7 @@ struct JSONTests {
         let deepest = String(repeating: "[", count: bound) + String(repeating: "]", count: bound)
         #expect(throws: Never.self) { try JSONParser.parse(deepest) }
         #expect(throws: JSONError.self) { try JSONParser.parse("[" + deepest + "]") }
-        // Far beyond what the stack would take.
+        // This depth is far beyond the size of the stack.
         #expect(throws: JSONError.self) { try JSONParser.parse(String(repeating: "[", count: 1_000_000)) }
     }
 
@@ -100,7 +100,7 @@ struct JSONTests {
     }
 }
 
-/// Text with everything in it that is hard to quote.
+/// Text with all characters that are hard to quote.
 enum RandomText {
     static func make(_ generator: inout SeededGenerator) -> String {
         let pieces = ["a", "é", "\"", "\\", "\n", "\u{0}", "\u{1B}", "\u{202E}", "😀", "$", "/", "\u{E0041}", "漢"]

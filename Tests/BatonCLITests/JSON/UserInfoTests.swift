@@ -116,7 +116,7 @@ struct UserInfoTests {
         var generator = SeededGenerator(seed: seed)
         var texts = 0
         for _ in 0..<20_000 {
-            // Years around 2001 and centuries, each with all the bits that a number has.
+            // Times around 2001 and in other centuries, with all bits of a double.
             let spread: Double = [1e3, 1e6, 1e8, 1e9, 1e10].randomElement(using: &generator) ?? 1
             let seconds = Double.random(in: -spread...spread, using: &generator)
             let date = Date(timeIntervalSinceReferenceDate: seconds)
@@ -151,7 +151,7 @@ struct UserInfoTests {
         case 5: return .string(RandomText.make(&generator))
         case 6: return .data(Data(generator.bytes(count * 5)))
         case 7:
-            // Whole milliseconds, which is what the text carries, in halves that a double has exactly.
+            // The text carries milliseconds. A double has these halves exactly.
             return .date(Date(timeIntervalSince1970: Double(Int32(truncatingIfNeeded: generator.next())) + 0.5))
         case 8: return .url(URL(string: "https://example.org/\(generator.next())") ?? URL(filePath: "/"))
         case 9:

@@ -83,8 +83,8 @@ struct RenderingTests {
         let id = String(repeating: "3f", count: 16)
         #expect(
             ActivityRendering.json(listing, time: "T")
-                == "{\"event\":\"added\",\"time\":\"T\",\"id\":\"\(id)\",\"kind\":\"document\",\"type\":\"org.example.note\","
-                + "\"title\":\"a\\u202eb\",\"device\":\"laptop\",\"deviceID\":\"uq74ho7aqaqhd6odgujvmgqyut4whxz2\","
+                == "{\"event\":\"added\",\"time\":\"T\",\"id\":\"\(id)\",\"kind\":\"document\","
+                + "\"type\":\"org.example.note\",\"title\":\"a\\u202eb\",\"device\":\"laptop\",\"deviceID\":\"uq74ho7aqaqhd6odgujvmgqyut4whxz2\","
                 + "\"size\":5,\"since\":\"2026-11-21T09:30:00Z\"}")
         var device = WireDevice()
         device.name = "laptop"
@@ -95,7 +95,7 @@ struct RenderingTests {
             DeviceRendering.json(device)
                 == #"{"name":"laptop","deviceID":"x","addresses":["192.0.2.1:7","[2001:db8::1]:7"],"#
                 + #""seen":"1970-01-01T00:00:00Z","knows":false,"proved":false}"#)
-        #expect(DeviceRendering.unproved([device])?.contains("no connection has shown") == true)
+        #expect(DeviceRendering.unproved([device])?.contains("no connection has proved yet") == true)
         #expect(
             DeviceRendering.lines([device], width: 80, now: 1).map { $0.split(separator: /[ ]{2,}/).map(String.init) }
                 == [
@@ -115,8 +115,8 @@ struct RenderingTests {
         #expect(DeviceRendering.unmet([device], hasList: false) == nil)
         #expect(
             DeviceRendering.unmet([device], hasList: true)
-                == "Not met since a device was revoked here: laptop. Where one was revoked on it as well meanwhile, the "
-                + "two cannot find each other: `baton devices revoke`, once more, on one of them brings them together.")
+                == "Not met since a device was revoked here: laptop. If one was revoked there as well, the two cannot "
+                + "find each other: another `baton devices revoke` on one of them brings them together.")
         device.present = true
         #expect(DeviceRendering.unmet([device], hasList: true) == nil)
         (device.present, device.knows) = (false, true)
@@ -126,9 +126,13 @@ struct RenderingTests {
         status.port = 7
         status.responder = "running"
         status.peers = 2
+        status.offers = 3
+        status.connections = 4
+        status.processID = 9
         #expect(
             StatusRendering.json(status)
-                == #"{"device":"laptop","deviceID":"","port":7,"responder":"running","peers":2,"applications":0,"handoff":"on"}"#
+                == #"{"device":"laptop","deviceID":"","port":7,"responder":"running","peers":2,"offers":3,"#
+                + #""connections":4,"applications":0,"process":9,"handoff":"on"}"#
         )
     }
 
@@ -146,11 +150,11 @@ struct RenderingTests {
         #expect(
             StatusRendering.lines(status).dropFirst(plain.count).joined(separator: "\n") == """
                 handoff      off, because line 1 of /h is odd
-                             until it is mended, or `baton handoff on`, nothing is offered or listed
+                             until it is fixed, or `baton handoff on`, nothing is offered or listed
                 policy       /p: line 2
                              until it is mended, what it does not refuse is asked about
                 shared       /s: it is not UTF-8
-                             until it is mended, no folder is shared
+                             until it is fixed, no folder is shared
                 """)
         #expect(
             StatusRendering.json(status).hasSuffix(
@@ -168,10 +172,19 @@ struct RenderingTests {
         #expect(
             AccountJoinCommand.lines(of: outcome) == [
                 "Asked ph\\u{1b}one.",
-                "What ph\\u{1b}one told of revoked devices could not be taken over (the keys that came with the revocation "
-                    + "list are not its own), so this device may serve one that was revoked: install the newest Baton on "
+                "The revocations that ph\\u{1b}one sent could not be used (the keys that came with the revocation "
+                    + "list are not its own), so this device may still serve a revoked one: install the newest Baton on "
                     + "both, then run `baton account leave` here and join again.",
             ])
+    }
+
+    @Test("a title that was escaped where it came from is not escaped again")
+    func titles() {
+        var summary = WireActivitySummary()
+        summary.title = "a\\u{1b}b \u{1B}c"
+        #expect(ListedActivity(summary, device: "d", deviceID: "i").shownTitle == "a\\u{1b}b \\u{1b}c")
+        // A path is escaped here, and nowhere before.
+        #expect(SafeText.escaped(path: Array("a\\b".utf8)) == "a\\\\b")
     }
 
     @Test("a time is ISO 8601 with milliseconds, in UTC")
@@ -203,7 +216,7 @@ struct RenderingTests {
             #expect(SafeText.escaped(text) == "a\\u{\(String(value, radix: 16))}b")
             #expect(SafeText.escaped(path: Array(text.utf8)) == SafeText.escaped(text))
         }
-        // As a byte that is no UTF-8 a C1 control (CSI is 0x9B) is one to some terminals.
+        // Some terminals act on a C1 control (CSI is 0x9B) although the byte is not UTF-8.
         for byte in UInt8(0x80)...0x9F { #expect(SafeText.escaped(path: [byte]) == "\\x\(String(byte, radix: 16))") }
     }
 
@@ -248,7 +261,7 @@ struct RenderingTests {
 
 @Suite("Progress line")
 struct ProgressLineTests {
-    /// A terminal that keeps what is written, and a clock that is set.
+    /// A terminal that records its output, and a manual clock.
     private final class Screen: Sendable {
         private let state = Mutex((text: "", now: UInt64(1_000_000_000)))
 
@@ -302,7 +315,7 @@ struct ProgressLineTests {
             $0.keptBytes = megabytes << 20
             $0.waitsSeconds = 600
         }
-        // Before anything has come there is nothing to be kept.
+        // Before any byte has arrived, none can be kept.
         try await reporter.interrupted(.with { $0.waitsSeconds = 600 }, activity)
         #expect(!screen.take().contains("kept"))
         try await reporter.progressed(.with { ($0.bytes, $0.total) = (4 << 20, 8 << 20) }, activity)
@@ -310,7 +323,7 @@ struct ProgressLineTests {
         try await reporter.interrupted(interruption, activity)
         let text = screen.take()
         #expect(text.contains("; \(megabytes == 0 ? "nothing of it is" : "3.0 MiB of it are") kept: waiting"))
-        // It goes on, and the user ends it.
+        // The transfer goes on, and the user ends it.
         try await reporter.progressed(
             .with { ($0.bytes, $0.total, $0.keptBytes) = (4 << 20, 8 << 20, megabytes << 20) }, activity)
         _ = screen.take()
@@ -359,8 +372,8 @@ struct ProgressLineTests {
         #expect(!text.contains("stalled"), "\(text)")
     }
 
-    /// What a terminal shows of what was written: the lines, of which the last is where the cursor is. It knows the
-    /// sequences that progress is drawn with, and fails for any other.
+    /// Emulates a terminal, and returns the lines up to the cursor. It knows the control sequences of the progress
+    /// line, and fails for any other.
     private static func shown(_ text: String) throws -> [String] {
         var (lines, row, column) = ([[Character]()], 0, 0)
         var rest = text[...]
@@ -413,7 +426,7 @@ struct ProgressLineTests {
             }
             #expect(lines[1].hasSuffix(second > 10 ? " left, disk there" : " left, link"), "\(lines)")
         }
-        // What is said stands above them.
+        // A message is printed above the lines.
         await line.say("report is taken")
         let said = try await draw(["film"], bytes: 21 << 20, .link)
         #expect(said.count == 3 && said[0] == "report is taken" && said[1].contains("21%"), "\(said)")
@@ -488,6 +501,33 @@ struct ProgressLineTests {
         #expect(lines.prefix(2).allSatisfy { $0 == "ubuntu did not get it: it was cut" }, "\(lines)")
     }
 
+    @Test("a transfer that was cut waits without a line, keeps its name, and says how it ends")
+    func interrupted() async throws {
+        let screen = Screen()
+        let reporter = OfferReporter(isJSON: false, progress: Self.line(screen, isTerminal: true, width: 100))
+        func report(_ claim: UInt64) async throws {
+            screen.advance(milliseconds: 500)
+            try await reporter.progressed(
+                .with {
+                    $0.device = "ubuntu"
+                    $0.bytes = 43 << 20
+                    $0.total = 100 << 20
+                }, claim: claim)
+        }
+        try await report(7)
+        try await reporter.interrupted(
+            .with {
+                $0.device = "ubuntu"
+                $0.message = "the connection was lost"
+            }, claim: 7)
+        try await report(9)
+        try await report(7)
+        try await reporter.continued(.with { $0.device = "ubuntu" }, claim: 7)
+        let lines = try Self.shown(screen.take())
+        #expect(lines[0] == "ubuntu stopped receiving: the connection was lost; waiting for it to go on", "\(lines)")
+        #expect(lines.count == 3 && lines[1] == "continued by ubuntu" && lines[2].hasPrefix("ubuntu (2)  "), "\(lines)")
+    }
+
     @Test("of two transfers of one name JSON has the rate of each; so many are known, and those last heard of")
     func sameNameInJSON() throws {
         var transfers = OfferTransfers()
@@ -503,12 +543,12 @@ struct ProgressLineTests {
             let rates = [rate(of: 7, 80_000_000 + second * 1_000_000, second), rate(of: 9, second * 2_000_000, second)]
             if second > 1 { #expect(rates == [.integer(1_000_000), .integer(2_000_000)]) }
         }
-        // A name that is free again is given again, and one that a device really has is nobody else's.
+        // A free name is used again. A name that a device really has is used for that device only.
         #expect(transfers.name(of: 10, by: "ubuntu (2)").name == "ubuntu (2) (2)")
         transfers.end(of: 7, by: "renamed")
         #expect(transfers.name(of: 11, by: "ubuntu").name == "ubuntu")
         #expect(transfers.name(of: 9, by: "renamed").name == "ubuntu (2)")
-        // Of a node that tells no claim.
+        // An older node sends no claim.
         for _ in 1...2 { #expect(transfers.name(of: 0, by: "phone").name == "phone") }
         for number in 0..<OfferTransfers.bound - 4 {
             #expect(transfers.name(of: 100 + UInt64(number), by: "tablet").forgotten == nil)
@@ -529,8 +569,7 @@ struct ProgressLineTests {
         #expect(!text.contains("\r") && !text.contains("\u{1B}"))
     }
 
-    /// Each name goes through what makes it safe to show on its way to the line, and the line adds its own sequences
-    /// only.
+    /// Each name is escaped on its way to the line, and only the line adds control sequences.
     @Test("what other devices are called does nothing in the log, in a message or beside it")
     func log() {
         var log = ErrorOutputLog(level: .info, name: "baton node")
@@ -671,7 +710,7 @@ struct ProgressLineTests {
         #expect(text(0, 0) == expected(0, rate: "null", left: "null"))
         #expect(text(1_000_000, 1000) == expected(1_000_000, rate: "1000000", left: "9"))
         #expect(text(10_000_000, 2000) == expected(9_999_999, rate: "5000000", left: "null"))
-        // The next version of the document begins anew.
+        // The next version of the document starts from zero.
         #expect(text(2_000_000, 3000) == expected(2_000_000, rate: "null", left: "null"))
     }
 }

@@ -9,8 +9,8 @@ import Testing
 struct ServedCommandTests {
     @Test("a shell only where one is asked for")
     func shell() throws {
-        #expect(try ServedCommand("a | b", throughShell: true).arguments == ["-c", "a | b"])
-        #expect(try ServedCommand("a | b", throughShell: false).arguments == ["|", "b"])
+        #expect(try ServedCommand("a | b", throughShell: true).arguments == ["-c", "a | b"].map { Array($0.utf8) })
+        #expect(try ServedCommand("a | b", throughShell: false).arguments == ["|", "b"].map { Array($0.utf8) })
         #expect(throws: CommandLineSplitter.Problem.empty) { try ServedCommand(" ", throughShell: true) }
     }
 }

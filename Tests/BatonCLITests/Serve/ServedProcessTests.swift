@@ -15,21 +15,22 @@ import Testing
 
 @Suite("Served commands", .serialized)
 struct ServedProcessTests {
-    /// A real local socket with the server behind it: each stream that is opened is served.
+    /// A local socket with the server behind it, which serves each stream.
     private struct Road {
         let node: ScriptedNode
         let connection: Connection
         let notes: Notes
 
-        /// - Parameter devices: whose streams they are, in turns.
+        /// - Parameter devices: the identifiers of the devices that open the streams, in turn.
         init(_ line: String, throughShell: Bool = true, devices: [String] = ["desktop"]) async throws {
             let notes = Notes()
             let asked = Atomic(0)
-            let server = StreamServer(command: try ServedCommand(line, throughShell: throughShell))
+            let command = try ServedCommand(CommandArgument(stringLiteral: line), throughShell: throughShell)
+            let server = StreamServer(command: command)
             node = try ScriptedNode { request, stream, _ in
                 guard case .continuationStream = request else { return }
                 let device = devices[asked.add(1, ordering: .relaxed).oldValue % devices.count]
-                // All call themselves alike.
+                // All devices have the same name.
                 _ = await server.serve(stream, from: "desktop", identified: device) { notes.add($0) }
             }
             self.notes = notes
@@ -48,6 +49,19 @@ struct ServedProcessTests {
         var text: String { all.withLock { $0.joined(separator: "\n") } }
     }
 
+    /// Reads the whole stream. The code is the error at its end; nil for END.
+    private static func readToFailure(
+        _ stream: BatonTransport.Stream
+    ) async -> (output: [UInt8], code: TransportError.Code?) {
+        var output: [UInt8] = []
+        do throws(TransportError) {
+            while let buffer = try await stream.read() { output += buffer.bytes }
+            return (output, nil)
+        } catch {
+            return (output, error.code)
+        }
+    }
+
     private static func readAll(_ stream: BatonTransport.Stream) async throws -> [UInt8] {
         var output: [UInt8] = []
         while let buffer = try await stream.read() { output += buffer.bytes }
@@ -61,6 +75,30 @@ struct ServedProcessTests {
         let output = try await Self.readAll(stream)
         #expect(output.count == 5_000_003)
         #expect(output.suffix(3) == Array("end".utf8)[...])
+    }
+
+    @Test(
+        "a command that fails, or is killed, is no end: all that it wrote comes, and then its status",
+        arguments: [
+            ("exit 3", 0, 3), ("head -c 5000000 /dev/zero; exit 3", 5_000_000, 3), ("kill -9 $$", 0, 137),
+            ("head -c 100000 /dev/zero; kill -TERM $$", 100_000, 143), ("exec >&-; exit 7", 0, 7),
+        ])
+    func failure(line: String, count: Int, status: UInt8) async throws {
+        let road = try await Road(line)
+        let (output, code) = await Self.readToFailure(try await road.open())
+        #expect(output.count == count)
+        #expect(code == .reset(.programFailed(status: status)))
+    }
+
+    @Test("what is read late is whole, although the command has ended and its stream was reset since")
+    func readLate() async throws {
+        let road = try await Road("printf output", throughShell: false)
+        let stream = try await road.open()
+        // Write until the reset arrives.
+        try await #require(
+            eventually { (try? await stream.write(Buffer(copying: [0]))) == nil })
+        let (output, code) = await Self.readToFailure(stream)
+        #expect(output == Array("output".utf8) && code == nil)
     }
 
     @Test("the end of the input reaches the command, and its answer comes back")
@@ -79,9 +117,9 @@ struct ServedProcessTests {
         defer { try? FileManager.default.removeItem(atPath: file) }
         let road = try await Road("exec >&-; cat > \(file).part; mv \(file).part \(file)")
         let stream = try await road.open()
-        #expect(try await Self.readAll(stream).isEmpty)
         try await stream.write(Buffer(copying: Array("later".utf8)))
         await stream.finish()
+        #expect(try await Self.readAll(stream).isEmpty)
         #expect(await eventually { FileManager.default.contents(atPath: file) == Data("later".utf8) })
     }
 
@@ -92,7 +130,8 @@ struct ServedProcessTests {
         let sending = Task {
             while true { try await stream.write(Buffer(copying: [UInt8](repeating: 65, count: 64 << 10))) }
         }
-        #expect(try await Self.readAll(stream) == [65, 65, 65])
+        let (output, code) = await Self.readToFailure(stream)
+        #expect(output == [65, 65, 65] && code == .reset(.programFailed(status: 4)))
         let end = await sending.result
         #expect(throws: TransportError.self) { try end.get() }
         #expect(await eventually { road.notes.text.contains("status 4") })
@@ -102,7 +141,7 @@ struct ServedProcessTests {
     func silent() async throws {
         let road = try await Road("exit 0")
         let held = Mutex<[BatonTransport.Stream]>([])
-        // More than can be open at once.
+        // These are more streams than can be open at once.
         for number in 0..<Limits().openStreams + 8 {
             let isOpened = await eventually {
                 guard let stream = try? await road.open() else { return false }

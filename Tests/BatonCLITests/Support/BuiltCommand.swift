@@ -4,7 +4,7 @@ import FoundationEssentials
 import Subprocess
 import SystemPackage
 
-/// The command as it was built, run as a process.
+/// The built command, run as a process.
 enum BuiltCommand {
     struct Result: Sendable {
         let status: Int32
@@ -12,7 +12,7 @@ enum BuiltCommand {
         let errors: String
     }
 
-    /// It lies beside the tests.
+    /// The command is in the same folder as the tests.
     static let path: FilePath = {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let folder = FilePath(FileManager.default.currentDirectoryPath)
@@ -22,8 +22,8 @@ enum BuiltCommand {
     }()
 
     /// - Parameters:
-    ///   - home: what `BATON_HOME` is; a folder that does not exist by default.
-    ///   - environment: more variables.
+    ///   - home: the value of `BATON_HOME`. By default the folder does not exist.
+    ///   - environment: further variables.
     static func run(
         _ arguments: [String], home: String = "/nonexistent/baton", input: String = "", in folder: String = "/",
         environment: [String: String] = [:]

@@ -5,16 +5,16 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// A node as it was built, run as a process until this value goes.
+/// The built node, run as a process for as long as this object lives.
 final class BuiltNode: Sendable {
     private let process: ChildProcess
     private let log: String
 
-    /// Starts it; see ``ready()``.
+    /// Starts the node. Wait for ``ready()``.
     ///
     /// - Parameters:
-    ///   - environment: what it has beside what the tests have.
-    ///   - folder: where its log is written.
+    ///   - environment: variables in addition to those of the tests.
+    ///   - folder: the folder of its log.
     init(_ environment: [String: String], in folder: String) throws {
         log = folder + "/node-\(UUID().uuidString).log"
         process = try ChildProcess(
@@ -23,17 +23,17 @@ final class BuiltNode: Sendable {
             error: .file(log))
     }
 
-    /// What it said.
+    /// Its log.
     var said: String { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
 
     func send(_ signal: Int32) { process.signal(signal) }
 
-    /// Waits until it serves.
+    /// Waits until the node is ready.
     func ready() async throws {
         try #require(await eventually { self.said.contains("ready on port") }, "\(said)")
     }
 
-    /// Waits until it has ended, and tells how; `nil` where it has not.
+    /// Waits for the end of the node, and returns its status; `nil` if it has not ended.
     func end() async -> Int32? {
         _ = await eventually { !self.process.isRunning }
         return process.ending?.status

@@ -7,7 +7,7 @@ import Glibc
 import SystemPackage
 import Testing
 
-/// What the tests start programs with.
+/// Tests of the type that starts programs for the tests.
 @Suite("Child process", .timeLimit(.minutes(2)))
 struct ChildProcessTests {
     @Test("How it ended is told, as often as asked: its status, or the signal")
@@ -17,7 +17,7 @@ struct ChildProcessTests {
         #expect(process.isRunning)
         process.signal(SIGTERM)
         #expect(process.waitUntilExit() == .signalled(SIGTERM))
-        // Nobody else has its process id: a signal that comes late is nothing.
+        // No other process has its id, so a late signal does nothing.
         process.signal(SIGKILL)
         #expect(process.ending == .signalled(SIGTERM) && !process.isRunning)
         #expect(process.waitUntilExit().status == SIGTERM)
@@ -42,7 +42,7 @@ struct ChildProcessTests {
         let input = Data((0..<1 << 20).map { UInt8(ascii: "a") + UInt8($0 % 26) })
         let (ending, output) = try ChildProcess.run(["cat"], input: input)
         #expect(ending == .exited(0) && output == String(decoding: input, as: UTF8.self))
-        // Nor does one wait for ever that reads nothing of it.
+        // A program that does not read its input does not block the test either.
         #expect(try ChildProcess.run(["true"], input: input).ending == .exited(0))
     }
 
@@ -65,10 +65,10 @@ struct ChildProcessTests {
     func descriptors() async {
         await #expect(processExitsWith: .success) {
             DescriptorLimit.raise()
-            // Without O_CLOEXEC.
+            // These descriptors have no O_CLOEXEC.
             let others = (0..<2000).map { _ in open("/dev/null", O_RDONLY) }
             #expect(others.allSatisfy { $0 >= 0 })
-            // The last is what the folder is read by.
+            // The last descriptor is the one that reads the folder.
             let output = try ChildProcess.run(["ls", "/proc/self/fd"]).output
             #expect(output == "0\n1\n2\n3\n")
             for other in others { close(other) }
@@ -84,7 +84,7 @@ struct ChildProcessTests {
             pthread_sigmask(SIG_BLOCK, &blocked, nil)
             let output = try ChildProcess.run(["grep", "-E", "SigBlk|SigIgn", "/proc/self/status"]).output
             let sets = output.split(separator: "\n").compactMap { UInt64($0.suffix(16), radix: 16) }
-            // Without 32 and 33, which are the C library's own: its posix_spawn has every program ignore them.
+            // Signals 32 and 33 belong to the C library. Its posix_spawn makes every program ignore them.
             #expect(sets.map { $0 & 0x7FFF_FFFF } == [0, 0], "\(output)")
         }
     }

@@ -16,7 +16,7 @@ import Testing
 @testable import BatonCLI
 
 @Suite("Arguments that are not UTF-8")
-struct RawArgumentTests {
+struct CommandArgumentTests {
     @Test("Whatever bytes an argument has, it keeps, and no two become one")
     func roundTrip() {
         var random = SeededGenerator()
@@ -29,18 +29,31 @@ struct RawArgumentTests {
         pool += (0..<500).map { _ in random.bytes(Int.random(in: 0...12, using: &random)) }
         var texts: [String: [UInt8]] = [:]
         for bytes in pool {
-            let text = RawArguments.text(of: bytes)
-            #expect(RawArguments.bytes(of: text) == bytes, "\(random)")
+            guard let argument = CommandArgument(bytes: bytes) else {
+                #expect(bytes.isEmpty)
+                continue
+            }
+            #expect(argument.bytes == bytes, "\(random)")
+            let text = argument.encoded
             if let other = texts[text] { #expect(other == bytes, "\(random)") }
             texts[text] = bytes
         }
-        #expect(RawArguments.text(of: Array("Grüße 😀".utf8)) == "Grüße 😀")
-        #expect(RawArguments.repaired(RawArguments.text(of: [0x61, 0xFF])) == "a\u{FFFD}")
+        #expect(CommandArgument(bytes: "Grüße 😀".utf8)?.encoded == "Grüße 😀")
+        #expect(CommandArgument(bytes: [0x61, 0xFF])?.text == "a\u{FFFD}")
+    }
+
+    @Test("The words of a command keep their bytes, with a shell and without")
+    func words() throws {
+        let line = try #require(CommandArgument(bytes: Array("./".utf8) + [0xFF] + Array(" 'a ".utf8) + [0xFE, 0x27]))
+        let command = try ServedCommand(line, throughShell: false)
+        #expect(command.executable.bytes == Array("./".utf8) + [0xFF])
+        #expect(command.arguments == [[0x61, 0x20, 0xFE]])
+        #expect(try ServedCommand(line, throughShell: true).arguments == [Array("-c".utf8), line.bytes])
     }
 
     @Test("Paths are taken as bytes")
     func paths() throws {
-        let name = RawArguments.text(of: [0x61, 0xFF, 0x62])
+        let name = try #require(CommandArgument(bytes: [0x61, 0xFF, 0x62])).encoded
         let accept = try AcceptCommand.parse(["--to", name, "--against", name, "--against=\(name)"])
         #expect(accept.to?.path.bytes == [0x61, 0xFF, 0x62])
         #expect(accept.against.map(\.path.bytes) == [[0x61, 0xFF, 0x62], [0x61, 0xFF, 0x62]])
@@ -80,7 +93,7 @@ struct RawArgumentTests {
             default: throw HandoffError(.unsupported, "not in this script")
             }
         }
-        // The shell makes the bytes, which a text of Swift cannot have.
+        // The shell makes the bytes. A Swift string cannot contain them.
         let offered = try await shell(#"printf x > "$n"; exec "$0" offer "$n""#, node)
         #expect(offered.errors.contains("not in this script"), "\(offered)")
         let script = #"mkdir "$d"; printf x > "$n"; exec "$0" accept --json --to "$d" --against "$n""#
@@ -89,6 +102,28 @@ struct RawArgumentTests {
         #expect(event["event"] == "continued", "\(accepted)")
         let base64 = try #require(event["pathBase64"]).text.filter { $0 != "\"" }
         #expect(Data(base64Encoded: base64)?.suffix(5) == Data([0x64, 0xFF, 0x64, 0x2F, 0x78]))
+    }
+
+    @Test(
+        "Each other path reaches the built command byte for byte",
+        arguments: [
+            (#"printf 'accept to=/tmp\n' > "$n"; "$0" policy check "$n""#, #"b2-\xff\xfe.bin is right: 1 rule"#),
+            (#"mkdir "$d"; "$0" roots add docs "$d""#, "cannot be written down"),
+            (#"printf "$p" > "$n"; "$0" applications register "$n" --command true"#, "Editor (org.example.editor) is"),
+            (#"printf "$p" > "$n"; "$0" application --manifest "$n" < /dev/null"#, #""event":"ready""#),
+            (#"printf key > "$n"; chmod 600 "$n"; "$0" account join --key-file "$n""#, "account key"),
+            (
+                #"printf key > "$n"; chmod 644 "$n"; "$0" account join --key-file "$n""#,
+                #"the key file b2-\xff\xfe.bin"#
+            ),
+        ])
+    func otherPaths(_ script: String, _ wanted: String) async throws {
+        let node = try ScriptedNode { _, _, _ in throw HandoffError(.unsupported, "not in this script") }
+        let plist =
+            #"p='<plist version="1.0"><dict><key>CFBundleIdentifier</key><string>org.example.editor</string>"#
+            + #"<key>CFBundleName</key><string>Editor</string></dict></plist>'; "#
+        let result = try await shell(plist + script, node)
+        #expect((result.output + result.errors).contains(wanted), "\(result)")
     }
 
     private func shell(_ script: String, _ node: ScriptedNode) async throws -> (output: String, errors: String) {

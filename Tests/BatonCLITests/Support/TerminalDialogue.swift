@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonTestSupport
+import Foundation
+import SystemPackage
+
+/// Runs the built command at a terminal, and answers its questions.
+enum TerminalDialogue {
+    /// Runs the command to its end.
+    ///
+    /// - Parameter answers: questions and answers in turn. An answer is typed when the output ends with its question.
+    /// - Returns: the exit status, and the output of the terminal.
+    static func run(
+        _ arguments: [String], home: String, answers: [(question: String, answer: String)]
+    ) throws -> (status: Int32, shown: String) {
+        let script = """
+            import os, pty, sys
+            answers = sys.argv[1:-1 - int(sys.argv[-1])]
+            command = sys.argv[-1 - int(sys.argv[-1]):-1]
+            shown = b""
+            def read(descriptor):
+                global shown
+                data = os.read(descriptor, 1024)
+                shown += data
+                if answers and shown.endswith(answers[0].encode()):
+                    shown = b""
+                    os.write(descriptor, answers[1].encode() + b"\\n")
+                    del answers[:2]
+                return data
+            os.environ["BATON_HOME"] = answers.pop(0)
+            sys.exit(os.waitstatus_to_exitcode(pty.spawn(command, read)))
+            """
+        let command = [BuiltCommand.path.string] + arguments
+        let dialogue = [home] + answers.flatMap { [$0.question, $0.answer] }
+        let (ending, shown) = try ChildProcess.run(
+            ["python3", "-c", script] + dialogue + command + ["\(command.count)"], error: .null)
+        return (ending.status, shown)
+    }
+}
