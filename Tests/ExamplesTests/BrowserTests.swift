@@ -7,7 +7,7 @@ import Testing
 @testable import Baton
 @testable import MonkeyBrowser
 
-/// What MonkeyBrowser does with what its user has typed when a page comes.
+/// Text that the user typed into MonkeyBrowser, and a page that comes.
 @Suite("MonkeyBrowser and its user", .serialized) @MainActor struct BrowserTests {
     @Test("The place in a page is taken up, unless the user has gone on since the page came")
     func goneOn() async throws {
@@ -26,7 +26,7 @@ import Testing
         browser.restore(.work, as: arrived, to: data)
         #expect(browser[.work].scroll == 5)
 
-        // That another device has asked for the tab meanwhile is nothing that its user did.
+        // A request of another device is no action of this user.
         browser[.work] = arrived
         browser[.work].share(arrived)
         browser.restore(.work, as: arrived, to: data)
@@ -63,7 +63,7 @@ import Testing
             #expect(browser.arrivals[.work] == .restoring)
             return browser[.work]
         }
-        /// What another device has made of a note that it was given.
+        /// A note as another device changed it.
         func note(_ text: String, from shared: String = "") throws -> Data {
             var state = TabState(TabName.work.home)
             state.form = TextField(shared)
@@ -76,7 +76,7 @@ import Testing
             browser.restore(.work, as: try await come(TabName.work.home), to: try note(text, from: shared))
             #expect(browser[.work].form.text == "abc" && browser.notice.contains("stays"))
         }
-        // There and back again, and there once more.
+        // There, back, and there once more.
         browser.restore(.work, as: try await come(TabName.work.home), to: try note("abcdef", from: "abc"))
         #expect(browser[.work].form.text == "abcdef" && !browser.notice.contains("stays"))
         browser[.work].form = TextField("abcdefx")
@@ -85,7 +85,7 @@ import Testing
         var other = TabState(TabName.work.home)
         other.form = TextField("abcdef")
         #expect(browser[.work].goesOn(from: other))
-        // However often it has gone on since, to whomever.
+        // It may have gone on since, any number of times, to any device.
         for text in ["abcdefxy", "abcdefxyz"] {
             other = browser[.work]
             browser[.work].share(other)
@@ -99,7 +99,7 @@ import Testing
         _ = try await come(TabName.work.home.appending(path: "other"))
         #expect(browser[.work].form.isEmpty && browser[.work].url.lastPathComponent == "other")
 
-        // One more that is cancelled takes nothing from the one whose place is still on its way.
+        // A second one that is cancelled does not disturb the first, whose place is still on its way.
         _ = await browser.application(browser.application, willContinueUserActivityWithType: type)
         #expect(browser.arrivals[.work] == .preparing)
         await browser.application(

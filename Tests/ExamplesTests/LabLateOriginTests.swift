@@ -10,8 +10,7 @@ import Testing
 /// MonkeyBrowser against an origin that a test plays, by `baton application`.
 @Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabLateOriginTests {
-    /// Two hosts: the page of the first has come to the browser on the second, and where its user is in it has been
-    /// asked.
+    /// Two hosts. The page of the first has come to the browser on the second, which has asked for the place in it.
     private struct Scene {
         let lab: HandoffLab
         let origin: LabProgram

@@ -65,7 +65,7 @@ struct LabSampleTests {
         try await laptop.shows("Continued on desktop.")
         #expect(try await !laptop.screen().contains("oat ilk"))
 
-        // It is finished there, and something is bought.
+        // The item is finished there, and another one is bought.
         try await desktop.type("m")
         try await desktop.press("Enter")
         try await desktop.shows("oat milk", "3 to buy")
@@ -73,7 +73,7 @@ struct LabSampleTests {
         try await desktop.type(" ")
         try await desktop.shows("✓ Bread", "2 to buy, 1 bought")
 
-        // Back into the one that still runs: merged, and nothing twice. The laptop bought something meanwhile.
+        // Back into the ShopSnap that still runs: merged, and nothing twice. The laptop bought an item meanwhile.
         try await laptop.press("Up", "Up")
         try await laptop.type(" ")
         try await laptop.shows("✓ Milk")
@@ -84,7 +84,7 @@ struct LabSampleTests {
         try await laptop.shows("✓ Milk", "✓ Bread", "○ oat milk", "1 to buy, 2 bought", "The list has come.")
         #expect(try await laptop.process("shopsnap") == before)
 
-        // It is gone from the other device's list when it ends, and the list is kept.
+        // The activity leaves the other device's list when ShopSnap ends, and the list is kept.
         try await desktop.press("C-c")
         try await eventually("the desktop's list is gone") {
             try await !lab.run(1, "activities", "--json").lines.joined().contains("Shopping list")
@@ -104,7 +104,7 @@ struct LabSampleTests {
         for (number, end) in [("C-c", Int32(0)), ("", SIGTERM), ("", SIGHUP), ("", SIGSEGV)].enumerated() {
             try await terminal.open("shopsnap")
             try await terminal.shows("no node: stays on this device")
-            // What earlier runs kept is here.
+            // The items of earlier runs are here.
             if number > 0 { try await terminal.shows("Item 0", "Item \(number - 1)") }
             try await terminal.type("Item \(number)")
             try await terminal.press("Enter")
@@ -120,7 +120,7 @@ struct LabSampleTests {
             try await terminal.close()
         }
 
-        // Killed at once after each key: nothing that was on the screen is lost.
+        // Killed at once after each key: all that was on the screen is kept.
         for number in 4..<8 {
             try await terminal.open("shopsnap")
             try await terminal.shows("Item \(number - 1)")
@@ -169,7 +169,7 @@ struct LabSampleTests {
 
         let offered = try await lab.watch(2).listed("A coffee a day")
         #expect(offered.type == "org.baton.monkeybrowser.coffeebreak")
-        // The origin answers late: the user of the desktop sees that something is on its way, and does not want it.
+        // The origin answers late. The user of the desktop sees that a list is on its way, and cancels.
         let origin = try await laptop.process("monkeybrowser")
         kill(origin, SIGSTOP)
         let cancelled = try lab.start(2, "accept", offered.id ?? "")
@@ -188,7 +188,7 @@ struct LabSampleTests {
         for terminal in [laptop, desktop] {
             #expect(!terminal.hasShown("Not handed over") && !terminal.hasShown("Nothing came"))
         }
-        // At the same character of the form, from where it goes on where it began.
+        // At the same character of the form. From there it goes back to the first device.
         try await desktop.type("n")
         try await desktop.press("Up")
         try await desktop.shows("Chapter 5:", "Note: half a note")
@@ -196,11 +196,11 @@ struct LabSampleTests {
         let returned = try await lab.run(1, "accept", back.id ?? "")
         #expect(returned.status == 0, "\(returned.errors)")
         try await laptop.shows("[Coffee Break]", "Chapter 5:", "Note: half a note")
-        // And with the way that led there.
+        // With the history as well.
         try await desktop.press("Escape")
         try await desktop.shows("Arabica")
 
-        // A browser that is gone: the page is not offered, and nothing waits for it.
+        // The browser has ended: the page is not offered, and nothing waits for it.
         try await laptop.press("C-c")
         try await laptop.shows("ended 0")
         try await eventually("the laptop's tab is gone") {

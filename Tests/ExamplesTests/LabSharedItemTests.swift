@@ -22,7 +22,7 @@ struct LabSharedItemTests {
             }
         }
 
-        /// The desktop is given the laptop's item as it is now, and does not go on with it until the program on it may.
+        /// Gives the desktop the laptop's item, and stops the program there before it continues.
         ///
         /// - Returns: the accept, and the program, which is stopped.
         func giveToDesktop() async throws -> (accept: HostCommand, program: Int32) {
@@ -30,7 +30,7 @@ struct LabSharedItemTests {
             let programs = (
                 origin: try await laptop.process("shopsnap"), continuing: try await desktop.process("shopsnap")
             )
-            // Between its two answers, the second of which waits for the laptop.
+            // Stopped between its two answers. The second waits for the laptop.
             kill(programs.origin, SIGSTOP)
             let accept = try lab.start(2, "accept", offered, "--json")
             try await desktop.shows("A list is on its way")
@@ -40,7 +40,7 @@ struct LabSharedItemTests {
             return (accept, programs.continuing)
         }
 
-        /// Its id, as a host lists it. Others may have one as well.
+        /// Its id, as a host lists it. Other activities may be listed too.
         private func laptopsItem(on host: Int) async throws -> String {
             let line = try await lab.watch(host).program.line(within: .seconds(40)) { line in
                 guard let event = LabEvent(line), event.event != "removed" else { return false }

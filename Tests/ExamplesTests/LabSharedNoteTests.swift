@@ -40,7 +40,7 @@ struct LabSharedNoteTests {
         try await tablet.shows("[Coffee Break]", "Note: abcd")
         try await tablet.type("e")
         try await tablet.shows("Note: abcde")
-        // Home, by the way that it went, and from the one that has most of it.
+        // Home by the same way, and from the device that has most of it.
         try await accept(on: 1, from: "desktop")
         try await laptop.shows("Note: abcd")
         try await accept(on: 1, from: "tablet")

@@ -3,11 +3,11 @@
 import BatonTestSupport
 import Foundation
 
-/// A terminal of 80 columns and 24 rows on a lab host, as a user sits at it: it is typed into, and looked at.
+/// A terminal of 80 columns and 24 rows on a lab host, with keyboard and screen.
 ///
-/// tmux is the terminal, so that what is looked at is what a real one shows.
+/// tmux is the terminal, so tests see the screen of a real one.
 struct LabTerminal {
-    /// What went wrong at it.
+    /// A failure at the terminal.
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
@@ -16,21 +16,21 @@ struct LabTerminal {
     private let host: Int
     private let socket: String
 
-    /// The terminal of a host. There may be none yet.
+    /// The terminal of a host, open or not.
     init(_ lab: HandoffLab, _ host: Int) {
         self.lab = lab
         self.host = host
         socket = lab.folder.appendingPathComponent("terminal-\(host)").path
     }
 
-    /// What runs a command in this terminal, once it is followed by the command.
+    /// The arguments that run a command in this terminal, before the command.
     private var opening: [String] {
-        // No configuration of whoever runs the tests.
+        // Without the configuration of the user who runs the tests.
         ["env", "-u", "TMUX", "LC_ALL=C.UTF-8", "tmux", "-u", "-S", socket, "-f", "/dev/null"]
             + ["new-session", "-d", "-x", "80", "-y", "24"]
     }
 
-    /// Opens it with a shell in it that has run a program of this package, and says what state the terminal is in then.
+    /// Opens it with a shell that runs a program of this package, and then prints the state of the terminal.
     func open(_ product: String) async throws {
         let script = "\(Lab.product(product)); echo \"ended $?\"; stty -a; exec cat"
         try await open(["env", "SWIFT_BACKTRACE=enable=no", "sh", "-c", script])
@@ -42,8 +42,8 @@ struct LabTerminal {
     }
 
     private func open(_ command: [String]) async throws {
-        // tmux stays: it would keep the descriptors that tell Foundation that the process has ended, and the signals
-        // that the tests' threads block would be blocked in all that runs in it.
+        // tmux stays alive. It would keep the descriptors by which Foundation sees that the process has ended. Its
+        // programs would inherit the signals that the tests' threads block.
         let script = """
             import os, signal, sys
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
@@ -54,13 +54,13 @@ struct LabTerminal {
         _ = try await run(["python3", "-c", script] + opening + command + record)
     }
 
-    /// Ends what runs in it.
+    /// Ends the programs in it.
     func close() async throws {
         try await tmux("kill-server")
         try await eventually("the terminal is gone") { try await screen().isEmpty }
     }
 
-    /// A folder for the `PATH` of a host's node with a desktop's terminal in it, which is this one.
+    /// A folder for the `PATH` of a host's node, with a program that opens this terminal.
     func desktop() throws -> URL {
         let folder = try lab.destination("desktop-\(host)")
         let script = folder.appendingPathComponent("xdg-terminal-exec")
@@ -76,7 +76,7 @@ struct LabTerminal {
         return folder
     }
 
-    /// All that was written to it.
+    /// All output so far.
     private var recording: URL { lab.folder.appendingPathComponent("recording-\(host)") }
 
     /// Whether a text has been written to it as a whole, even if it was on the screen for a moment only.
@@ -103,7 +103,7 @@ struct LabTerminal {
         try await tmux("resize-window", "-x", "\(columns)", "-y", "\(rows)")
     }
 
-    /// What is on the screen; empty while there is none.
+    /// The lines on the screen; empty without a terminal.
     func screen() async throws -> String {
         let shown = try await run(["tmux", "-S", socket, "capture-pane", "-p"], mayFail: true)
         return shown.status == 0 ? shown.lines.joined(separator: "\n") : ""

@@ -4,7 +4,7 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// What an application has to carry that uses the library `Baton` and nothing else of this package.
+/// The libraries of an application that uses the library `Baton` and nothing else of this package.
 @Suite("Linkage") struct LinkageTests {
     private static let heavy = ["libssl", "libcrypto", "libavahi", "libdns_sd", "libcurl"]
 

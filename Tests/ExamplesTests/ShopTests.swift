@@ -9,9 +9,9 @@ import Testing
 @testable import Baton
 @testable import ShopSnap
 
-/// What ShopSnap does with what it cannot take, and what it keeps.
+/// ShopSnap with states that it cannot take.
 ///
-/// One after the other: they share the main actor, and a delegate has 5 s.
+/// The tests run one after the other, since they share the main actor and a delegate has 5 s.
 @Suite("ShopSnap and what it cannot take", .serialized) @MainActor struct ShopTests {
     private func inHome(_ body: (String) async throws -> Void) async throws {
         let home = FileManager.default.temporaryDirectory.path + "/baton-shop-\(UUID().uuidString)"
@@ -34,7 +34,7 @@ import Testing
             #expect(shop.notice.contains("version 9"), "\(shop.notice)")
             #expect(shop.list.shown.map(\.name) == ["Milk"])
             #expect(shop.draft.field.text == "half ty")
-            // What the library then tells takes the sentence away no more.
+            // The library's own report does not replace the sentence.
             let told = shop.notice
             await shop.application(
                 shop.application, didFailToContinueUserActivityWithType: Shop.viewingType,
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// What a device is given that takes the half-typed item over now.
+    /// The state that a device gets if it takes the half-typed item over now.
     private func give(_ shop: Shop, to name: String) async -> ContinuingDevice {
         await shop.userActivityWillSave(shop.editing)
         return ContinuingDevice(name: name, identifier: name, userInfo: shop.editing.userInfo)
@@ -73,18 +73,18 @@ import Testing
             let tablet = await give(shop, to: "tablet")
             await shop.userActivityWasContinued(shop.editing, by: desktop)
             #expect(shop.draft.field.text == "oat milk" && shop.notice == "Continued on desktop.")
-            // One of the list is none of the item, and one that fails takes nothing.
+            // Continuing the list does not take the item, and neither does a failure.
             await shop.userActivityWasContinued(
                 shop.viewing, by: ContinuingDevice(name: "phone", identifier: "phone", userInfo: shop.list.userInfo))
             await shop.userActivity(
                 shop.editing, didFail: UserActivityError(.userCancelled, "it was let go", device: "phone"))
             #expect(shop.draft.field.text == "oat milk" && shop.notice.isEmpty)
-            // The cursor alone is nothing typed.
+            // Moving the cursor is not typing.
             shop.draft.field = TextField("oat milk", cursor: 3)
             await shop.userActivityWasContinued(shop.editing, by: tablet)
             #expect(shop.draft.field.isEmpty)
 
-            // Of an item that replaces another one, that is a part.
+            // The replaced item is part of the state.
             shop.draft = Shop.Draft(field: TextField("bread"), replaces: "Toast")
             let replacing = await give(shop, to: "desktop")
             shop.draft.replaces = nil
@@ -118,7 +118,7 @@ import Testing
             let shop = try Shop(environment: ["BATON_HOME": home])
             shop.draft.field = TextField("eggs")
             let desktop = await give(shop, to: "desktop")
-            // What the desktop had, before it says that it goes on.
+            // The desktop's state, before it says that it continues.
             let activity = try UserActivity(activityType: Shop.editingType, application: shop.application)
             activity.version = ShoppingList.version
             activity.userInfo = desktop.userInfo
@@ -141,7 +141,7 @@ import Testing
                 return await shop.application(shop.application, continue: activity, restorationHandler: handler)
             }
             shop.draft.field = TextField("butter")
-            // What has come already and comes again, further on, is one item.
+            // An item that comes again with more text stays one item.
             for text in ["oat m", "bread", "oat m"] { #expect(try await come(text)) }
             #expect(shop.draft.field.text == "oat m" && shop.draft.field.cursor == 1)
             var finished: [String] = []
@@ -151,7 +151,7 @@ import Testing
             }
             #expect(finished == ["oat m", "bread", "butter"])
 
-            // One that waits leaves as well when a device goes on with it.
+            // A waiting item leaves as well when a device continues it.
             shop.draft.field = TextField("salt")
             let tablet = await give(shop, to: "tablet")
             #expect(try await come("pepper"))
@@ -191,7 +191,7 @@ import Testing
             type("One more")
             #expect(shop.notice.hasPrefix("The list is full") && shop.draft.field.text == "One more")
             #expect(shop.list.shown.count == ShoppingList.bound)
-            // An item of another name makes its own room.
+            // An item of another name needs room.
             type("Item one", replacing: "Item 1")
             #expect(shop.notice.isEmpty && shop.draft.field.isEmpty)
             #expect(shop.list.shown.count == ShoppingList.bound && shop.list.shown.last?.name == "Item one")
@@ -279,9 +279,9 @@ import Testing
     }
 }
 
-/// A small file system of a test's own, which nobody else sees and which goes with the thread that made it.
+/// A small file system that only this test sees. It goes with the thread that made it.
 private enum FullDisk {
-    /// Uses up all the room that is left.
+    /// Fills the file system.
     struct Filler {
         let path: String
 
@@ -301,7 +301,7 @@ private enum FullDisk {
         at folder: String, bytes: Int, _ body: @escaping @Sendable (Filler) throws -> Result
     ) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in
-            // Name spaces are of a thread: this one is used for nothing else.
+            // Namespaces belong to a thread, so this thread is used for nothing else.
             let thread = Thread {
                 guard mountPrivately(at: folder, bytes: bytes) else {
                     return continuation.resume(throwing: Unavailable())
@@ -312,7 +312,7 @@ private enum FullDisk {
         }
     }
 
-    /// `unshare` and `mount` are GNU's, which Swift's Glibc does not show.
+    /// `unshare` and `mount` are GNU extensions, which Swift's Glibc module does not show.
     private static func mountPrivately(at folder: String, bytes: Int) -> Bool {
         typealias Unshare = @convention(c) (Int32) -> Int32
         typealias Mount =

@@ -25,7 +25,7 @@ struct ShoppingListTests {
         return list
     }
 
-    /// What both sides agree on: order is each device's own.
+    /// The part that both sides agree on: each device has its own order.
     private func words(_ list: ShoppingList) -> Set<ShoppingList.Item> { Set(list.items) }
 
     @Test("Whoever merges with whom, in whatever order and however often, ends with the same list, each item once")
@@ -62,7 +62,7 @@ struct ShoppingListTests {
         laptop.merge(desktop)
         #expect(laptop.shown.isEmpty)
         #expect(desktop.shown.isEmpty)
-        // Wanted again, even by a clock that was put back.
+        // Wanted again, even after the clock was set back.
         desktop.set("Milk", to: .wanted, now: Self.monday - 3600)
         laptop.merge(desktop)
         #expect(laptop.shown.map(\.name) == ["Milk"])
@@ -113,7 +113,7 @@ struct ShoppingListTests {
 
 @Suite("The file of the shopping list")
 struct ListFileTests {
-    /// A file in a folder that is gone with the test.
+    /// A file in a folder that the test removes.
     private func withFile(_ body: (ListFile) throws -> Void) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("shopsnap-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -18,7 +18,7 @@ struct TerminalScreenTests {
         #expect(keys("\u{1B}") == [.escape])
         #expect(keys("\u{3}\u{1A}\u{7F}\t") == [.control("c"), .control("z"), .backspace, .tab])
         #expect(keys("\u{1B}[I", "\u{1B}[O") == [.focusGained, .focusLost])
-        // Keys that nobody asked for are dropped whole.
+        // Unknown keys are dropped whole.
         #expect(keys("\u{1B}[15~\u{1B}[<0;1;2Mx") == [.text("x")])
     }
 
@@ -28,7 +28,7 @@ struct TerminalScreenTests {
         var keys: [Key] = []
         for byte in "aß€🐒".utf8 { keys += reader.keys(in: [byte]) }
         #expect(keys == [.text("a"), .text("ß"), .text("€"), .text("🐒")])
-        // Bytes that begin no character wait for nothing.
+        // Bytes that begin no character do not wait for more.
         let wrong = reader.keys(in: [0xFF])
         #expect(wrong == [.text("\u{FFFD}")])
     }

@@ -4,28 +4,28 @@ import Baton
 import FoundationEssentials
 import Logging
 
-/// Four tabs, one of them shown, and their way to the user's other devices.
+/// Four tabs, one of them shown, and the activities that hand them over.
 @MainActor
 final class Browser {
-    /// What is on its way to a tab.
+    /// The part of a tab that is on its way.
     enum Arrival {
-        /// The user has accepted; nothing has come yet.
+        /// The user has accepted, and nothing has come yet.
         case preparing
-        /// The page is shown, and where the user was in it is on its way.
+        /// The page is shown, and the place in it is on its way.
         case restoring
     }
 
-    /// How long another device may take to tell where the user is in a page.
+    /// How long another device may take to tell the place in a page.
     private static let restoringTime = Duration.seconds(10)
 
     private(set) var shown = TabName.weather { didSet { onChange() } }
     private(set) var arrivals: [TabName: Arrival] = [:] { didSet { onChange() } }
-    /// The last activity that came to a tab: what ends for one before it is no news of this one.
+    /// The last activity that came to a tab. The end of an earlier one changes nothing.
     private var latest: [TabName: UserActivity] = [:]
     private var states: [TabName: TabState] = [:] { didSet { onChange() } }
-    /// What the user should know, such as who continues.
+    /// A message for the user, such as the device that continues.
     private(set) var notice = "" { didSet { onChange() } }
-    /// Told of everything that the user sees.
+    /// Called after every visible change.
     var onChange: () -> Void = {}
 
     let application: Application
@@ -53,7 +53,7 @@ final class Browser {
 
     // MARK: What the user does
 
-    /// Where the user is in a tab. Another page is another offer.
+    /// The user's place in a tab. Another page is another offer.
     subscript(tab: TabName) -> TabState {
         get { states[tab] ?? TabState(tab.home) }
         set {
@@ -75,7 +75,7 @@ final class Browser {
         if isInFront { activities[shown]?.becomeCurrent() }
     }
 
-    /// What other devices see of a tab. The address is all of it, so there is nothing to save later.
+    /// Offers a tab to other devices. The address is all of it, so there is nothing to save later.
     private func offer(_ tab: TabName) {
         let page = Page(self[tab].url)
         activities[tab]?.title = page.title
@@ -98,7 +98,7 @@ extension Browser: UserActivityDelegate {
         notice = "\(tab(of: activity.activityType)?.title ?? "") goes on at \(device.name)."
     }
 
-    /// The other device has the address, and asks where the user is in the page.
+    /// The other device has the address, and asks for the place in the page.
     func userActivity(
         _ activity: UserActivity, didReceive inputStream: ContinuationInput, outputStream: ContinuationOutput
     ) async {
@@ -108,10 +108,10 @@ extension Browser: UserActivityDelegate {
             try await outputStream.write(state.encoded)
             await outputStream.finish()
             self[tab].share(state)
-            // It has nothing to say; its end tells that it has read all.
+            // The other device sends nothing. Its end says that it has read all.
             for try await _ in inputStream {}
         } catch let error as UserActivityError where error.code == .userCancelled {
-            // The user over there does not want it any more.
+            // The other device's user does not want it any more.
         } catch {
             notice = "\(tab.title) went without its state: \(error)."
         }
@@ -123,7 +123,7 @@ extension Browser: UserActivityDelegate {
 }
 
 extension Browser: ApplicationDelegate {
-    /// The type tells which tab it will be; the page itself is not here yet.
+    /// The type names the tab. The page itself is not here yet.
     func application(
         _ application: Application, willContinueUserActivityWithType type: String
     ) async -> WillContinue {
@@ -144,8 +144,8 @@ extension Browser: ApplicationDelegate {
         arrivals[tab] = .restoring
         latest[tab] = activity
         let arrived = self[tab]
-        // The page is there; the rest may take its time. The task keeps the activity, and with it the way to the
-        // origin.
+        // The page is there, and the rest may take its time. The task keeps the activity, and with it the claim on the
+        // origin's.
         let restoring = Task { try await restore(tab, as: arrived, from: activity) }
         Task {
             let deadline = Task {
@@ -174,11 +174,11 @@ extension Browser: ApplicationDelegate {
             data.append(bytes)
             guard data.count <= TabState.sizeBound else { return await input.cancel() }
         }
-        // Of two that came to this tab the later one is what its user wants.
+        // If two activities came to this tab, the later one counts.
         if latest[tab] === activity { restore(tab, as: arrived, to: data) }
     }
 
-    /// - Parameter arrived: the tab when the page had come: a user who has gone on since is not pulled back.
+    /// - Parameter arrived: the tab when the page had come. A user who has gone on since is not pulled back.
     func restore(_ tab: TabName, as arrived: TabState, to data: Data) {
         guard let state = TabState(data, of: arrived.url), self[tab].isWhere(arrived) else { return }
         guard state.goesOn(from: arrived) else {
@@ -192,7 +192,7 @@ extension Browser: ApplicationDelegate {
     func application(
         _ application: Application, didFailToContinueUserActivityWithType type: String, error: UserActivityError
     ) async {
-        // What came before may still be on the way to its place.
+        // An earlier activity may still be restoring its place.
         if let tab = tab(of: type) { arrivals[tab] = latest[tab] == nil ? nil : .restoring }
         if error.code != .userCancelled { notice = "Nothing came: \(error)." }
     }

@@ -3,15 +3,15 @@
 import FoundationEssentials
 import TerminalScreen
 
-/// What the user sees of the browser, and what keys do.
+/// The browser on the screen, and the effect of each key.
 @MainActor
 struct BrowserScreen: TerminalView {
     let browser: Browser
-    /// Where the node is, for the last line.
+    /// The state of the node, for the last line.
     var node = ""
-    /// Which link of the page is chosen.
+    /// The chosen link of the page.
     private var selection = 0
-    /// Lines of text that were shown last.
+    /// The number of text lines that were shown last.
     private var page = 1
 
     init(_ browser: Browser) {
@@ -69,10 +69,10 @@ struct BrowserScreen: TerminalView {
         ]
         let isRestoring = browser.arrivals[tab] == .restoring
         let notice = isRestoring ? "Finding the place in the page…" : browser.notice
-        // A narrow terminal shows what happens rather than where the node is.
+        // A narrow terminal shows events rather than the state of the node.
         let isNarrow = ScreenText.columns(of: " " + notice + " " + node + " ") > columns
         let news = ScreenText.wrapped(notice.split(separator: " ").map(String.init), columns: columns, lines: 3)
-        // A low one shows what happens rather than what the keys do.
+        // A low terminal shows events rather than the keys.
         let help = rows < 14 ? [] : ScreenText.wrapped(Self.help, gap: "  ", columns: columns, lines: 3)
         let bottom = (isNarrow ? max(1, news.count) : 1) + help.count
         var cursor: (column: Int, row: Int)?
@@ -101,7 +101,7 @@ struct BrowserScreen: TerminalView {
         screen.draw(lines, cursor: cursor)
     }
 
-    /// All tabs, or the shown one alone where there is no room for them.
+    /// All tabs, or the shown one alone if there is no room for them.
     private static func strip(_ shown: TabName, _ columns: Int) -> String {
         let tabs = TabName.allCases
         let all = tabs.map { $0 == shown ? "[\($0.title)]" : " \($0.title) " }.joined(separator: " ")

@@ -2,7 +2,7 @@
 
 import FoundationEssentials
 
-/// A page of the small web that this browser knows: it shows how pages are handed over, and loads none.
+/// A page of the small web that this browser knows. It shows how pages are handed over, and loads none.
 struct Page: Hashable {
     struct Link: Hashable {
         let name: String
@@ -14,7 +14,7 @@ struct Page: Hashable {
     let text: [String]
     let links: [Link]
 
-    /// The page at an address; one that says so where there is none.
+    /// The page at an address, or a page that says that there is none.
     init(_ url: URL) {
         self.url = url
         let path = url.path()

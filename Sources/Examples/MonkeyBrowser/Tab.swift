@@ -28,24 +28,24 @@ enum TabName: String, CaseIterable {
     }
 }
 
-/// Where the user is in a tab. It goes to another device through a continuation stream, where it has no limit that a
-/// page could meet; the user info has the address alone.
+/// The user's place in a tab. It goes to another device through a continuation stream, because it may be larger than
+/// user info.
 struct TabState: Codable, Hashable, Sendable {
-    /// Pages that are remembered: the oldest is forgotten beyond it.
+    /// The most pages that are remembered. Beyond it the oldest is forgotten.
     static let historyBound = 100
-    /// The most bytes of a state that is read.
+    /// The most bytes of a state from another device.
     static let sizeBound = 256 << 10
 
-    /// The addresses that the user came by, the one that is shown last.
+    /// The addresses that the user visited. The last one is shown.
     private(set) var history: [URL]
     /// The first line of the page's text that is shown.
     var scroll = 0
-    /// What the user has typed into the page's form, and where.
+    /// The text in the page's form, with the cursor.
     private(set) var formText = ""
     private(set) var formCursor = 0
-    /// What was typed in the form when another device had it as well, the last one last: the text goes on from these.
+    /// Earlier texts of the form that another device had as well, the newest last.
     private var sharedTexts: [String] = []
-    /// Different ones that are remembered: of more, the oldest are forgotten.
+    /// The most texts that are remembered. Beyond it the oldest are forgotten.
     static let sharedBound = 16
 
     init(_ home: URL) {
@@ -74,29 +74,29 @@ struct TabState: Codable, Hashable, Sendable {
         (scroll, form, sharedTexts) = (0, TextField(), [])
     }
 
-    /// Whether the user sees and has typed the same in another state, whoever else has it by now.
+    /// Whether place and text are the same in another state.
     func isWhere(_ other: TabState) -> Bool {
         (history, scroll, formText, formCursor) == (other.history, other.scroll, other.formText, other.formCursor)
     }
 
-    /// Another device has what was typed in this state of the page.
+    /// Notes that another device has the text of this state.
     mutating func share(_ state: TabState) {
         guard state.url == url else { return }
         sharedTexts.removeAll { $0 == state.formText }
         sharedTexts = sharedTexts.suffix(Self.sharedBound - 1) + [state.formText]
     }
 
-    /// Whether nothing that is typed in another state of the page is lost when this one takes its place.
+    /// Whether this state can replace another one without losing text.
     func goesOn(from other: TabState) -> Bool {
         ([formText, ""] + sharedTexts).contains(other.formText)
     }
 
-    /// What goes through the stream.
+    /// The bytes that go through the stream.
     var encoded: Data {
         get throws { try JSONEncoder().encode(self) }
     }
 
-    /// - Returns: `nil` for what is no state of this page, whoever sent it.
+    /// - Returns: `nil` if the bytes are not a state of this page.
     init?(_ data: Data, of url: URL) {
         guard let state = try? JSONDecoder().decode(TabState.self, from: data), state.history.last == url,
             state.history.count <= Self.historyBound, state.sharedTexts.count <= Self.sharedBound,

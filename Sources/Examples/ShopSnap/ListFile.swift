@@ -4,9 +4,9 @@ import Baton
 import FoundationEssentials
 import Glibc
 
-/// Where the list is kept: a file that holds one whole list at any time, whenever the power fails.
+/// The file of the list. It holds one whole list at any time, even after a power failure.
 ///
-/// Several ShopSnaps of one user share it: what each writes is merged into what is there.
+/// Several ShopSnaps of one user share it: each merges its list into the file.
 struct ListFile: Sendable {
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -33,8 +33,7 @@ struct ListFile: Sendable {
         folder = state + "/shopsnap"
     }
 
-    /// Merges a list with the one that is kept, and keeps the result; it survives this process, and the machine, from
-    /// when this returns.
+    /// Merges a list with the file's, and writes the result. It is on the disk when this returns.
     func keep(_ list: inout ShoppingList) throws(Failure) {
         do {
             try FileManager.default.createDirectory(
@@ -52,7 +51,7 @@ struct ListFile: Sendable {
         if list != kept { try write(list, in: directory) }
     }
 
-    /// The list that is kept; `nil` where there is none. One that cannot be read is set aside, not written over.
+    /// The list in the file, or `nil` without a file. An unreadable file is renamed, not overwritten.
     private func read() throws(Failure) -> ShoppingList? {
         guard access(path, F_OK) == 0 else { return nil }
         guard let bytes = try? Data(contentsOf: URL(filePath: path)) else { throw Failure("cannot be read", path) }
@@ -73,7 +72,7 @@ struct ListFile: Sendable {
         guard file >= 0 else { throw Failure("cannot be written", new) }
         defer { close(file) }
         var rest = Array((contents.jsonText + "\n").utf8)[...]
-        // On a disk that is nearly full a part may be taken, and the next attempt says why not all.
+        // A nearly full disk may accept a part. The next attempt then fails with the reason.
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
             guard count > 0 else { throw Failure("cannot be written", new) }

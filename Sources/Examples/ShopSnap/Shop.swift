@@ -5,7 +5,7 @@ import FoundationEssentials
 import Logging
 import TerminalScreen
 
-/// The shopping list, the item that the user is typing, and their way to the user's other devices.
+/// The shopping list, the item that the user is typing, and the activities that hand them over.
 @MainActor
 final class Shop {
     nonisolated static let viewingType = "org.baton.shopsnap.viewing"
@@ -13,33 +13,33 @@ final class Shop {
 
     /// An item that the user is typing.
     struct Draft: Equatable {
-        /// Tells it from another one that says the same, such as one that has come.
+        /// Tells it from another draft with the same text, such as one that has come.
         var id = UUID()
         var field = TextField()
-        /// The name of the item that it is to replace; `nil` for a new one.
+        /// The name of the item that it replaces; `nil` for a new item.
         var replaces: String?
 
-        /// Whether the same was typed, wherever the cursor is.
+        /// Whether the text is the same, wherever the cursor is.
         func saysTheSame(as other: Draft) -> Bool {
             field.text == other.field.text && replaces == other.replaces
         }
     }
 
     private(set) var list = ShoppingList() { didSet { onChange() } }
-    /// Changing it changes what is offered: the list, or the half-typed item with it.
+    /// Changing it changes the offer: the list, or the list with the half-typed item.
     var draft = Draft() { didSet { draftChanged(from: oldValue) } }
-    /// What the user should know, such as who continues.
+    /// A message for the user, such as the device that continues.
     var notice = "" { didSet { onChange() } }
-    /// Told of everything that the user sees.
+    /// Called after every visible change.
     var onChange: () -> Void = {}
 
     let application: Application
     let viewing: UserActivity
     let editing: UserActivity
     private let file: ListFile
-    /// Half-typed items that had to make room for one that came, the last one last: each is back when that is done.
+    /// Half-typed items that made room for one that came, the newest last. Each comes back when that one is done.
     private(set) var waiting: [Draft] = []
-    /// How many of them there may be.
+    /// The most waiting items.
     static let waitingBound = 16
 
     init(environment: [String: String]) throws {
@@ -75,8 +75,7 @@ final class Shop {
         take { $0.set(name, to: state) }
     }
 
-    /// The draft becomes an item. Blanks are none, nor is what was not changed, and what finds no room is still there
-    /// to be typed on.
+    /// The draft becomes an item. A blank or unchanged draft is dropped, and a draft without room in the list stays.
     func finishDraft() {
         let finished = draft
         let text = finished.field.text
@@ -84,7 +83,7 @@ final class Shop {
         let isTaken = take { list in
             guard let replaced = finished.replaces else { return list.set(text, to: .wanted) }
             let old = list.item(replaced)
-            // Where it becomes another item of the list, both have to have been bought.
+            // If it becomes another item of the list, both have to be bought already.
             let isBought = old?.state == .bought && (list.item(text) ?? old)?.state == .bought
             if let old { list.set(old.name, to: .removed) }
             return list.set(text, to: isBought ? .bought : .wanted)
@@ -92,7 +91,7 @@ final class Shop {
         if isTaken { dropDraft() }
     }
 
-    /// Changes the list, unless it has no room for that.
+    /// Changes the list, unless it is full.
     @discardableResult
     private func take(_ change: (inout ShoppingList) -> Bool) -> Bool {
         var changed = list
@@ -114,7 +113,7 @@ final class Shop {
     /// The user has come to this terminal, or has left it.
     func isInFront(_ isInFront: Bool) {
         application.isInFront = isInFront
-        // This device's newest activity is the one that the user is at.
+        // The newest activity of a device is the one that other devices see first.
         if isInFront { current.becomeCurrent() }
     }
 
@@ -143,13 +142,13 @@ final class Shop {
 }
 
 extension Shop: UserActivityDelegate {
-    /// A device takes the list over now: this is what it gets.
+    /// A device takes the list over now, and gets this state.
     func userActivityWillSave(_ activity: UserActivity) async {
         activity.userInfo = list.userInfo
         if activity === editing { activity.addUserInfoEntries(from: draft.userInfo) }
     }
 
-    /// The half-typed item is there now, as that device was given it. What was typed here since stays.
+    /// The half-typed item is on that device now. Text that was typed here since stays.
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {
         notice = "Continued on \(device.name)."
         guard activity === editing, let given = Draft(device.userInfo) else { return }
@@ -173,7 +172,7 @@ extension Shop: ApplicationDelegate {
     func application(
         _ application: Application, continue activity: UserActivity, restorationHandler: RestorationHandler
     ) async -> Bool {
-        // A list that cannot be read was not handled: the other device keeps what it has.
+        // An unreadable list was not handled, so the other device keeps its draft.
         do throws(ShoppingList.Unreadable) {
             _ = try ShoppingList(activity.userInfo, version: activity.version)
         } catch {
@@ -194,7 +193,7 @@ extension Shop: ApplicationDelegate {
     ) async {
         switch error.code {
         case .userCancelled: notice = ""
-        // The notice says already what was wrong with it.
+        // The notice says already why.
         case .notHandled: break
         case _: notice = "Nothing came: \(error)."
         }
@@ -212,8 +211,8 @@ extension Shop: UserActivityRestoring {
         }
         keep()
         guard var come = Draft(activity.userInfo) else { return }
-        // Where that device takes this one's at the same moment, each lets go of what it gave, and not of what has
-        // come.
+        // If both devices continue each other at the same moment, each drops the draft that it gave, and not the one
+        // that has come.
         come.id = UUID()
         waiting.removeAll { $0.saysTheSame(as: come) }
         if !draft.field.isEmpty, !draft.saysTheSame(as: come) { waiting.append(draft) }

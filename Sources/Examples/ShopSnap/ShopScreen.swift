@@ -3,13 +3,13 @@
 import FoundationEssentials
 import TerminalScreen
 
-/// What the user sees of the shop, and what keys do.
+/// The shop on the screen, and the effect of each key.
 @MainActor
 struct ShopScreen: TerminalView {
     let shop: Shop
-    /// Where the node is, for the first line.
+    /// The state of the node, for the first line.
     var node = ""
-    /// Which of the items shown is chosen.
+    /// The chosen item.
     private var selection = 0
 
     init(_ shop: Shop) {
@@ -83,7 +83,7 @@ struct ShopScreen: TerminalView {
         "↑↓ choose", "Space bought", "Enter add or change", "Del take off", "Esc drop", "^C end",
     ]
 
-    /// A narrow terminal does without the name, and then without where the node is.
+    /// A narrow terminal leaves out the name, and then the state of the node.
     private static func header(_ count: String, _ node: String, _ columns: Int) -> String {
         let choices = [(" ShopSnap · " + count, node + " "), (" " + count, node + " "), (" " + count, "")]
         let fitting = choices.first { ScreenText.columns(of: $0 + " " + $1) <= columns }

@@ -4,7 +4,7 @@ import Baton
 import FoundationEssentials
 import TerminalScreen
 
-/// The list as it travels, and as it is kept: the user info of an activity, in version 2.
+/// The list as user info of an activity, and in its file, in version 2.
 ///
 /// | Version | `items` |
 /// | ---: | --- |
@@ -16,7 +16,7 @@ extension ShoppingList {
     /// The versions that are read.
     static let readableVersions: ClosedRange<UInt32> = 1...2
 
-    /// What is wrong with user info that is no list.
+    /// The reason why user info is not a list.
     struct Unreadable: Error, CustomStringConvertible {
         let description: String
     }
@@ -52,7 +52,7 @@ extension ShoppingList {
         return Item(name: name, state: state, changed: changed)
     }
 
-    /// Version 1 knew names alone. Nobody can tell how old its word is, so any other stands against it.
+    /// Version 1 had names alone. The age of its items is unknown, so any other change wins.
     private static func itemOfVersion1(_ value: UserInfoValue) throws(Unreadable) -> Item {
         guard case .string(let name) = value else {
             throw Unreadable(description: "an item of the list is no name")
@@ -61,7 +61,7 @@ extension ShoppingList {
     }
 }
 
-/// The half-typed item as it travels with the list.
+/// The half-typed item in the user info of the list.
 extension Shop.Draft {
     var userInfo: UserInfo {
         var userInfo: UserInfo = [
@@ -71,14 +71,14 @@ extension Shop.Draft {
         return userInfo
     }
 
-    /// - Returns: `nil` where there is none.
+    /// - Returns: `nil` without a half-typed item.
     init?(_ userInfo: UserInfo) {
         guard case .string(let text) = userInfo["draft"], !text.isEmpty else { return nil }
         // Version 1 had no cursor.
         var cursor: Int?
         if case .integer(let position) = userInfo["cursor"] { cursor = Int(clamping: position) }
         field = TextField(text, cursor: cursor)
-        // Of one character that is too long nothing is left.
+        // A single character may be too long for the field, which is empty then.
         guard !field.isEmpty else { return nil }
         if case .uuid(let id) = userInfo["draftID"] { self.id = id }
         if case .string(let name) = userInfo["replaces"] { replaces = name }

@@ -2,10 +2,10 @@
 
 import FoundationEssentials
 
-/// What is to be bought, what was, and what was taken off the list.
+/// Items to be bought, items that were bought, and items that were removed.
 ///
-/// Lists of two devices are merged item by item: the newer word on an item stands. So it does not matter which device
-/// continues which, how often, or in which order. For that the list remembers what was taken off it.
+/// Lists of two devices are merged item by item: the newer change of an item wins. So it does not matter which device
+/// continues which, how often, or in which order. For that the list remembers removed items.
 struct ShoppingList: Sendable, Hashable {
     struct Item: Sendable, Hashable {
         enum State: String, Sendable, CaseIterable {
@@ -17,32 +17,32 @@ struct ShoppingList: Sendable, Hashable {
         /// In whole seconds, so that it stays the same wherever it is written.
         var changed: Date
 
-        /// The same for names that mean the same: “Milk” and “ milk” are one item.
+        /// The key of the item: “Milk” and “ milk” are one item.
         var identity: String { Self.identity(of: name) }
 
         static func identity(of name: String) -> String {
             name.lowercased().split(whereSeparator: \.isWhitespace).joined(separator: " ")
         }
 
-        /// Whether this is the newer word. Of two of the same second both devices have to choose the same.
+        /// Whether this change is newer. Both devices choose the same of two changes in one second.
         fileprivate func stands(against other: Item) -> Bool {
             func rank(_ item: Item) -> Int { State.allCases.firstIndex(of: item.state) ?? 0 }
             return (changed, rank(self), name) > (other.changed, rank(other), other.name)
         }
     }
 
-    /// The most items, those that were taken off included. With names of ``nameBound`` they fit into an activity.
+    /// The most items, removed ones included. With names of ``nameBound`` they fit into an activity.
     static let bound = 200
     /// The most bytes of a name.
     static let nameBound = 100
 
-    /// Each identity once, in the order in which they came.
+    /// Each identity once, in the order of arrival.
     private(set) var items: [Item] = []
 
-    /// What the user sees.
+    /// The items that the user sees.
     var shown: [Item] { items.filter { $0.state != .removed } }
 
-    /// The item that the user sees and means by a name.
+    /// The visible item of a name.
     func item(_ name: String) -> Item? {
         index(of: name).map { items[$0] }.flatMap { $0.state == .removed ? nil : $0 }
     }
@@ -56,7 +56,7 @@ struct ShoppingList: Sendable, Hashable {
         guard !words.isEmpty, words.utf8.count <= Self.nameBound else { return false }
         var changed = Date(timeIntervalSince1970: now.timeIntervalSince1970.rounded(.down))
         if let index = index(of: words) {
-            // Newer than what it replaces, even within a second, or where the clock was put back.
+            // Newer than the change that it replaces, also within a second or after the clock was set back.
             changed = max(changed, items[index].changed + 1)
             items[index] = Item(name: words, state: state, changed: changed)
             return true
@@ -64,15 +64,15 @@ struct ShoppingList: Sendable, Hashable {
         return append(Item(name: words, state: state, changed: changed))
     }
 
-    /// Takes up what another copy of the list knows.
+    /// Merges another copy of the list.
     ///
-    /// - Returns: how many items to be bought, or that were, found no room.
+    /// - Returns: how many visible items found no room.
     @discardableResult
     mutating func merge(_ other: ShoppingList) -> Int {
         other.items.count { !take($0) && $0.state != .removed }
     }
 
-    /// Takes up an item as somebody else has it.
+    /// Merges an item of another copy.
     ///
     /// - Returns: whether there was room.
     @discardableResult
@@ -89,7 +89,7 @@ struct ShoppingList: Sendable, Hashable {
 
     private mutating func append(_ item: Item) -> Bool {
         if items.count == Self.bound {
-            // Where the list is full, it forgets what was taken off longest ago.
+            // A full list forgets the item that was removed longest ago.
             let oldest = items.indices.filter { items[$0].state == .removed }
                 .min { items[$0].changed < items[$1].changed }
             guard let oldest else { return false }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What comes from the keyboard.
+/// A key of the keyboard, or a report of the terminal.
 package enum Key: Sendable, Hashable {
-    /// Characters that were typed or pasted; no control characters.
+    /// Typed or pasted characters, without control characters.
     case text(String)
     /// A letter with the control key, such as `c`.
     case control(Character)
     case enter, escape, tab, backTab, backspace, delete
     case up, down, left, right, home, end, pageUp, pageDown
-    /// The user has come to this terminal, or has left it. Not every terminal tells.
+    /// The user has come to this terminal, or has left it. Not every terminal reports this.
     case focusGained, focusLost
 }
 
@@ -17,7 +17,7 @@ package enum Key: Sendable, Hashable {
 /// A terminal writes the sequence of one key in one piece, so an escape at the end of the bytes is the escape key.
 /// Sequences of keys that are not in ``Key`` are dropped.
 struct KeyReader: Sendable {
-    /// The beginning of a character in UTF-8 whose rest has not come: at most three bytes.
+    /// The first bytes of a UTF-8 character whose rest has not come, at most three.
     private var unfinished: [UInt8] = []
 
     mutating func keys(in bytes: [UInt8]) -> [Key] {
@@ -46,7 +46,7 @@ struct KeyReader: Sendable {
         return run.isEmpty ? nil : String(decoding: run, as: UTF8.self)
     }
 
-    /// How many bytes at the end begin a character that takes more.
+    /// The number of bytes at the end that begin an incomplete character.
     private static func unfinishedBytes(of run: ArraySlice<UInt8>) -> Int {
         for (index, byte) in run.reversed().prefix(4).enumerated() where byte & 0b1100_0000 != 0b1000_0000 {
             let length =

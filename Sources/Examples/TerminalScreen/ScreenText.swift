@@ -2,7 +2,7 @@
 
 /// Text as a terminal shows it.
 package enum ScreenText {
-    /// Columns that a character takes; 0 for what must not reach a terminal, such as a control character.
+    /// The columns of a character. 0 if it must not reach a terminal, such as a control character.
     static func columns(of character: Character) -> Int {
         character.unicodeScalars.reduce(0) { max($0, columns(of: $1)) }
     }
@@ -19,7 +19,7 @@ package enum ScreenText {
             break
         @unknown default: break
         }
-        // What Unicode's East Asian Width calls wide or full, coarsely.
+        // Wide and full-width characters of Unicode's East Asian Width, coarsely.
         switch scalar.value {
         case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
             0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x2_0000...0x3_FFFD:
@@ -28,13 +28,14 @@ package enum ScreenText {
         }
     }
 
-    /// Columns that a text takes.
+    /// The columns of a text.
     package static func columns(of text: some StringProtocol) -> Int {
         text.reduce(0) { $0 + columns(of: $1) }
     }
 
-    /// The beginning of a text that fits, with `…` where something is left out. What comes from another device may hold
-    /// anything: characters that control a terminal, or that have no width, are left out too.
+    /// The beginning of a text that fits, with `…` if something is left out.
+    ///
+    /// Text from another device may hold anything. Control characters, and characters without a width, are left out.
     package static func fitting(_ text: String, columns limit: Int) -> String {
         let safe = text.filter { columns(of: $0) > 0 }
         guard columns(of: safe) > limit else { return safe }
@@ -48,11 +49,11 @@ package enum ScreenText {
         return limit > 0 ? fitting + "…" : ""
     }
 
-    /// Words on as many lines as they need, each with a column before it, and cut where even one word is too long.
+    /// Words on as many lines as they need, each with a column before it. A word that is too long is cut.
     ///
     /// - Parameters:
-    ///   - gap: between two of them.
-    ///   - lines: the most lines; the last one ends with `…` where words are left out.
+    ///   - gap: the text between two words.
+    ///   - lines: the most lines. The last one ends with `…` if words are left out.
     package static func wrapped(_ words: [String], gap: String = " ", columns limit: Int, lines bound: Int) -> [String]
     {
         var lines: [String] = []
@@ -66,7 +67,7 @@ package enum ScreenText {
         return lines.map { fitting($0, columns: limit) }
     }
 
-    /// The left text at the left and the right one at the right of so many columns.
+    /// A line of this many columns with one text at its left end and one at its right end.
     package static func spread(_ left: String, _ right: String, columns limit: Int) -> String {
         let right = fitting(right, columns: limit)
         let left = fitting(left, columns: max(0, limit - columns(of: right) - 1))

@@ -2,16 +2,16 @@
 
 import Glibc
 
-/// Puts the terminal into the mode of a full-screen program, and back on every way out but `SIGKILL`.
+/// Puts the terminal into the mode of a full-screen program, and back on every exit but `SIGKILL`.
 ///
-/// A crash and ^Z come as signals, whose handlers can be given nothing: what they need is kept for the process.
+/// A crash and ^Z come as signals. Their handlers take no context, so their data is global.
 enum TerminalMode {
-    /// The alternate screen, and the terminal says when the user comes and goes.
+    /// Switches to the alternate screen and turns focus reports on.
     private static let enterSequence: StaticString = "\u{1B}[?1049h\u{1B}[?1004h"
     private static let leaveSequence: StaticString = "\u{1B}[?1004l\u{1B}[0m\u{1B}[?25h\u{1B}[?1049l"
     private static let crashes = [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT]
 
-    // Written by `enter` before the handlers are there that read them, and by nobody after that.
+    // Written by `enter` before the handlers that read them are installed, and never after that.
     nonisolated(unsafe) private static var ordinary = termios()
     nonisolated(unsafe) private static var raw = termios()
 
@@ -26,20 +26,20 @@ enum TerminalMode {
         return true
     }
 
-    /// The terminal as it was. As often as you like.
+    /// Restores the terminal. Idempotent.
     static func leave() {
         write(leaveSequence)
         tcsetattr(STDIN_FILENO, TCSANOW, &ordinary)
     }
 
-    /// The terminal for this program again.
+    /// Takes the terminal for this program again.
     static func resume() {
         tcsetattr(STDIN_FILENO, TCSANOW, &raw)
         write(enterSequence)
     }
 
-    /// What ^Z does in other programs. Where nobody could wake this one up again, the kernel does nothing. Returns when
-    /// the program goes on.
+    /// Stops the process, as ^Z does. The kernel does nothing if no process could continue it. Returns when the program
+    /// goes on.
     static func suspend() {
         // Dispatch's threads block signals.
         var signals = sigset_t()
@@ -53,7 +53,7 @@ enum TerminalMode {
 
     private static let crashed: @convention(c) (Int32) -> Void = { signal in
         leave()
-        // The handler is gone (SA_RESETHAND): this ends the process as the crash would have, once it returns.
+        // The handler is gone (SA_RESETHAND), so this ends the process as the crash would have, once it returns.
         raise(signal)
     }
 

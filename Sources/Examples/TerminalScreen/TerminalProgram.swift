@@ -3,15 +3,15 @@
 package import Baton
 import Glibc
 
-/// What a program shows on its terminal, and does with the keys of its user.
+/// The screen of a program, and the effect of each key.
 @MainActor
 package protocol TerminalView {
-    /// Where the node is, in a few words.
+    /// The state of the node, in a few words.
     var node: String { get set }
 
-    /// Does what a key says.
+    /// Performs the action of a key.
     ///
-    /// - Parameter suspend: gives the terminal back to the shell for a while.
+    /// - Parameter suspend: gives the terminal back to the shell until the program continues.
     /// - Returns: whether the program goes on.
     mutating func take(_ key: Key, suspend: () -> Void) -> Bool
 
@@ -26,9 +26,9 @@ package enum TerminalProgram {
         case node(NodeState)
     }
 
-    /// Runs a program until its user ends it; where it cannot run, says why and ends the process with status 1.
+    /// Runs a program until its user ends it. If it cannot run, prints the reason and ends the process with status 1.
     ///
-    /// - Parameter begin: makes the program. Its parameter is to be called when there is something else to show.
+    /// - Parameter begin: makes the program, which calls the closure when its screen has changed.
     package static func run<View: TerminalView>(
         _ name: String, _ begin: (_ redraw: @escaping () -> Void) throws -> (view: View, application: Application)
     ) async {
@@ -46,7 +46,7 @@ package enum TerminalProgram {
     ) async throws {
         let screen = try TerminalScreen()
         defer { screen.close() }
-        // What happens comes from three sides, and is shown one after the other.
+        // Events come from three sources and are handled one after the other.
         let (happenings, happening) = AsyncStream<Happening>.makeStream(bufferingPolicy: .bufferingOldest(4096))
         let (first, application) = try begin { happening.yield(.screen(.redraw)) }
         var view = first
@@ -67,7 +67,7 @@ package enum TerminalProgram {
             view.draw(on: screen)
         }
         screen.close()
-        // The other devices see it go.
+        // The other devices see the activity go.
         await application.close()
     }
 

@@ -4,14 +4,14 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// The terminal as a screen that a program fills, and a keyboard. One at a time.
+/// The terminal as a screen that a program fills, and a keyboard. A process has one at a time.
 package final class TerminalScreen: Sendable {
-    /// What happens there.
+    /// An event of the terminal.
     package enum Event: Sendable {
         case key(Key)
-        /// What is on the screen is to be drawn again.
+        /// The screen has to be drawn again.
         case redraw
-        /// The terminal has gone, or somebody asks the program to end.
+        /// The terminal has gone, or a signal asks the program to end.
         case quit
     }
 
@@ -40,9 +40,9 @@ package final class TerminalScreen: Sendable {
         package let description = "this needs a terminal: run it in one"
     }
 
-    /// What happens, from the first key on; what comes while 4,096 events wait is lost. For one task.
+    /// The events, from the first key on, for one task. Events are dropped while 4,096 wait.
     package let events: AsyncStream<Event>
-    // Only cancelled, which any thread may do; Dispatch does not say so to the compiler.
+    // Only cancelled, which any thread may do. Dispatch does not tell the compiler.
     nonisolated(unsafe) private let sources: [any DispatchSourceProtocol]
     private let isClosed = Mutex(false)
 
@@ -61,7 +61,7 @@ package final class TerminalScreen: Sendable {
         for source in sources { source.cancel() }
     }
 
-    /// Gives the terminal back as it was. Again does nothing.
+    /// Restores the terminal. Idempotent.
     package func close() {
         let isFirst = isClosed.withLock { isClosed in
             defer { isClosed = true }
@@ -70,12 +70,12 @@ package final class TerminalScreen: Sendable {
         if isFirst { TerminalMode.leave() }
     }
 
-    /// What ^Z does in other programs.
+    /// Stops the process, as ^Z does.
     package func suspend() {
         TerminalMode.suspend()
     }
 
-    /// Columns and rows; those of a VT100 where the terminal does not tell.
+    /// Columns and rows, or those of a VT100 if the terminal does not tell.
     package var size: (columns: Int, rows: Int) {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
@@ -86,7 +86,7 @@ package final class TerminalScreen: Sendable {
 
     /// Fills the screen with lines from the top on, cut to its width.
     ///
-    /// - Parameter cursor: where the user types; `nil`: nowhere.
+    /// - Parameter cursor: the place of the cursor; `nil` hides it.
     package func draw(_ lines: [Line], cursor: (column: Int, row: Int)?) {
         let (columns, rows) = size
         var output = "\u{1B}[?25l"
@@ -100,7 +100,7 @@ package final class TerminalScreen: Sendable {
         var rest = Array(output.utf8)[...]
         while !rest.isEmpty {
             let written = rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-            // A terminal that has gone is told of as the end of its keyboard.
+            // If the terminal has gone, its keyboard ends as well and reports that.
             guard written > 0 || errno == EINTR else { return }
             rest = rest.dropFirst(max(0, written))
         }
@@ -125,7 +125,7 @@ package final class TerminalScreen: Sendable {
         return source
     }
 
-    /// A second request to end ends the process, whatever it is doing.
+    /// A second request to end ends the process at once.
     private static func signals(
         _ queue: DispatchQueue, _ events: AsyncStream<Event>.Continuation
     ) -> [any DispatchSourceProtocol] {
@@ -151,7 +151,7 @@ package final class TerminalScreen: Sendable {
             source.setEventHandler {
                 events.yield(.redraw)
                 guard signal == SIGCONT else { return }
-                // The thread that SIGTSTP stopped may take the screen back, which clears it, only after this.
+                // Draw after the stopped thread has taken the screen back, which clears it.
                 queue.asyncAfter(deadline: .now() + .milliseconds(100)) { events.yield(.redraw) }
             }
             sources.append(source)

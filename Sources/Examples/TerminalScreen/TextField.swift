@@ -6,12 +6,12 @@ package struct TextField: Sendable, Hashable {
     package static let bound = 100
 
     package private(set) var text: String
-    /// How many characters are before the cursor.
+    /// The number of characters before the cursor.
     package private(set) var cursor: Int
 
     /// - Parameters:
     ///   - text: cut to ``bound``.
-    ///   - cursor: moved into the text; `nil`, the default: behind the text.
+    ///   - cursor: clamped to the text. `nil`, the default: the end of the text.
     package init(_ text: String = "", cursor: Int? = nil) {
         self.text = Self.cut(text)
         self.cursor = min(max(0, cursor ?? .max), self.text.count)
@@ -19,7 +19,7 @@ package struct TextField: Sendable, Hashable {
 
     package var isEmpty: Bool { text.isEmpty }
 
-    /// - Returns: whether the key is one that a line of text takes.
+    /// - Returns: whether the key edits a line of text.
     package mutating func take(_ key: Key) -> Bool {
         switch key {
         case .text(let typed): insert(typed)
@@ -40,7 +40,7 @@ package struct TextField: Sendable, Hashable {
         let whole = String(before + text.dropFirst(cursor))
         guard whole.utf8.count <= Self.bound else { return }
         text = whole
-        // Counted anew: what was typed may have joined the character before it.
+        // Counted anew: typed text may have joined the character before it.
         cursor = String(before).count
     }
 
