@@ -11,16 +11,18 @@ import sys
 sys.path.insert(0, os.path.dirname(__file__))
 
 import allocations  # noqa: E402
+import chatter  # noqa: E402
 import discovery  # noqa: E402
 import folders  # noqa: E402
 import gate  # noqa: E402
 import goals  # noqa: E402
+import idle  # noqa: E402
 import links  # noqa: E402
 import payload  # noqa: E402
 import resume  # noqa: E402
 import sparse  # noqa: E402
 import throughput  # noqa: E402
-from hosts import Host, Trouble  # noqa: E402
+from hosts import Host, Trouble, run_nodes_on  # noqa: E402
 
 
 def first_line(*command: str) -> str:
@@ -71,8 +73,8 @@ def main() -> int:
         key = hosts[0].baton("account", "create", "--name", "host1")
         for host in hosts[1:]:
             host.baton("account", "join", "--no-wait", "--name", f"host{host.number}", input=key)
-        for host in hosts:
-            host.start_node()
+        # More than two only for the measurements that look at many, so that the others are not disturbed.
+        run_nodes_on(hosts, min(len(hosts), 6))
     except Trouble as trouble:
         print(f"benchmark: {trouble}", file=sys.stderr)
         return 1
@@ -84,7 +86,9 @@ def main() -> int:
         "sparse": lambda: sparse.measure(hosts, given.size * 32),
         "allocations": lambda: allocations.measure(hosts, given.size),
         "payload": lambda: payload.measure(hosts, given.size, given.samples, max(3, given.samples // 5)),
-        "discovery": lambda: discovery.measure(hosts, given.changes) or [],
+        "discovery": lambda: discovery.measure(hosts[:6], given.changes) or [],
+        "chatter": lambda: chatter.measure(hosts),
+        "idle": lambda: idle.measure(hosts),
         "gate": lambda: gate.measure(hosts, given.samples * 100),
     }
     reached: list[goals.Goal] = []

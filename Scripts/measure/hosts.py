@@ -221,3 +221,16 @@ class Host:
             seconds,
             f"host {self.number} does not see activity {identifier}",
         )
+
+
+def run_nodes_on(hosts: list[Host], count: int) -> None:
+    """Lets the first hosts run a node, and no other."""
+    stopping = [host for host in hosts[count:] if host.node]
+    # All at once, because each takes its time to end.
+    for host in stopping:
+        host.node.terminate()
+    for host in stopping:
+        host.stop_node()
+    for host in hosts[:count]:
+        if not host.node:
+            host.start_node()

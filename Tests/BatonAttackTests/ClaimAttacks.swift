@@ -149,7 +149,8 @@ struct ClaimAttacks {
             ("offer", .offer(.with { $0.type = "org.example.note" })), ("withdraw", .withdraw(.init())),
             ("accept", .accept(.init())), ("adoptState", .adoptState(.init())),
             ("register", .register(.init())), ("handoffSwitch", .handoffSwitch(.init())),
-            ("documentRead", .documentRead(.init())), ("access", .access(.init())),
+            ("documentRead", .documentRead(.init())), ("access", .access(.init())), ("transfers", .transfers(.init())),
+            ("cancelTransfer", .cancelTransfer(.init())), ("discardPart", .discardPart(.init())),
         ]
         for (name, kind) in requests {
             try await attack("\(name), which is for the user's own programs") { defence in

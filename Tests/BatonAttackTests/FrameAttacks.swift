@@ -30,14 +30,14 @@ struct FrameAttacks {
             let hostile = HostileSession.introduced()
             hostile.send(Frame.open(1) + Frame.reset(1))
             // The session is made to forget which ids were used.
-            if !defence.isOn { hostile.session.streams = StreamTable(role: .acceptor) }
+            if !defence.isOn { hostile.session.streams = SessionStreamTable(role: .acceptor) }
             hostile.send(Frame.open(1))
             return Outcome(succeeds: hostile.openedStreams == [1, 1] && hostile.failure == nil)
         }
         await attack("the id of a stream that is open, again") { defence in
             let hostile = HostileSession.introduced()
             hostile.send(Frame.open(1))
-            if !defence.isOn { hostile.session.streams = StreamTable(role: .acceptor) }
+            if !defence.isOn { hostile.session.streams = SessionStreamTable(role: .acceptor) }
             hostile.send(Frame.open(1))
             return Outcome(succeeds: hostile.openedStreams == [1, 1] && hostile.failure == nil)
         }
@@ -90,7 +90,10 @@ struct FrameAttacks {
     /// aborting.
     @Test(
         "Frames without effect in a flood",
-        arguments: ["pings", "empty data", "credit that raises nothing", "unknown frames", "provoked resets"])
+        arguments: [
+            "pings", "empty data", "credit that raises nothing", "credit that raises next to nothing", "unknown frames",
+            "provoked resets",
+        ])
     func emptyFlood(kind: String) async {
         await attack("10,000 \(kind)") { defence in
             var limits = Limits()
@@ -99,6 +102,7 @@ struct FrameAttacks {
                 switch kind {
                 case "pings": limits.pings = Self.unlimited
                 case "empty data", "credit that raises nothing": limits.emptyFrames = Self.unlimited
+                case "credit that raises next to nothing": limits.credits = Self.unlimited
                 case "unknown frames": limits.unknownFrames = Self.unlimited
                 default: limits.sentResets = Self.unlimited
                 }
@@ -110,6 +114,7 @@ struct FrameAttacks {
                 case "pings": hostile.send(Frame.ping(UInt64(number)))
                 case "empty data": hostile.send(Frame.data(1, []))
                 case "credit that raises nothing": hostile.send(Frame.credit(1, 1))
+                case "credit that raises next to nothing": hostile.send(Frame.credit(0, 1 << 40 + UInt64(number)))
                 case "unknown frames": hostile.send([0x66, 0x80] + Frame.make(0x66).dropFirst(2))
                 default:
                     // Data behind its own END: the node aborts the stream.

@@ -28,7 +28,7 @@ struct InventedDeviceAttacks {
         let (met, unmet) = (try await afterFlood(heedsProofs: true), try await afterFlood(heedsProofs: false))
         for (name, succeeds) in [
             ("an old advertisement is believed", \.believesOld), ("a device is known no more", \.isForgotten),
-            ("a device has no pinned query", \.isUnheard),
+            ("a device is not pinned", \.isUnheard),
         ] as [(String, KeyPath<Aftermath, Bool>)] {
             await attack("devices that are invented, until \(name)") { defence in
                 Outcome(succeeds: (defence.isOn ? met : unmet)[keyPath: succeeds])
@@ -56,10 +56,10 @@ struct InventedDeviceAttacks {
         aftermath.isForgotten = await scene.directory.peer(honest.id.description)?.isPresent != true
         await scene.announce(old, under: "replayed")
         aftermath.believesOld = await scene.directory.peer(honest.id.description)?.current?.id.first == 7
-        aftermath.isUnheard = await scene.pinnedQueries() == PinnedQueries.boundUnproved
+        aftermath.isUnheard = await scene.pinnedInstances() == PinnedInstances.boundUnproved
         if heedsProofs {
             await scene.announce(try sealer.seal(.offering(9)), under: "renamed")
-            #expect(await scene.pinnedQueries() == PinnedQueries.boundUnproved + 2)
+            #expect(await scene.pinnedInstances() == PinnedInstances.boundUnproved + 2)
         }
         await scene.directory.stop()
         return aftermath
@@ -78,7 +78,7 @@ struct InventedDeviceAttacks {
             await scene.announce(try sealer.seal(.offering(8)), under: "member")
             try await scene.invent(ReplayGuard.capacity)
             await scene.announce(old, under: "replayed")
-            if defence.isOn { #expect(await scene.pinnedQueries() == PinnedQueries.boundUnproved + 1) }
+            if defence.isOn { #expect(await scene.pinnedInstances() == PinnedInstances.boundUnproved + 1) }
             let offered = await scene.directory.peer(member.id.description)?.current?.id.first
             await scene.directory.stop()
             return Outcome(succeeds: offered == 7)
@@ -198,7 +198,7 @@ private final class InventedScene: Sendable {
 
     /// A record is on the network under a name.
     func announce(_ strings: [[UInt8]], under instance: String) async {
-        await discovery.see(instance, "local.", isAdded: true)
+        await discovery.see(instance, "local.", on: 1, isAdded: true)
         await directory.handle(
             .record(instance: instance, interfaceIndex: 1, txt: strings.flatMap { [UInt8($0.count)] + $0 }))
     }
@@ -220,11 +220,9 @@ private final class InventedScene: Sendable {
         try await eventually("the clock shows another second") { Int(Date().timeIntervalSince1970) > second }
     }
 
-    /// How many instances would have a pinned query.
-    func pinnedQueries() async -> Int {
-        var budget = await discovery.budget
-        while budget.nextAction(now: .seconds(1 << 40)) != nil {}
-        return budget.usage.kept
+    /// The number of pinned instances.
+    func pinnedInstances() async -> Int {
+        await discovery.budget.usage.kept
     }
 }
 

@@ -105,7 +105,7 @@ package actor ApplicationNode {
         switch event {
         case .taken(let device): offers[index].taking.insert(device.deviceID)
         case .continued(let device): offers[index].taking.remove(device.deviceID)
-        case .progress, .failed, .withdrawn: break
+        case .progress, .failed, .interrupted, .withdrawn: break
         }
         try await offers[index].stream.send(record: WireOfferEvent.with { $0.kind = event })
         if offers[index].hasEnded, offers[index].taking.isEmpty { await offers[index].stream.finish() }

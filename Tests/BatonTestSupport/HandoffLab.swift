@@ -330,7 +330,7 @@ package struct HostCommand: Sendable {
 /// A line of `--json`, whichever command printed it: an event, an activity or a status.
 package struct LabEvent: Decodable, Sendable {
     package var event, time, id, kind, type, title, device, deviceID, since, path, code, message: String?
-    package var webPageURL, responder, bottleneck: String?
+    package var webPageURL, responder, bottleneck, entry, direction, state: String?
     package var size, bytes, total, resumed, rate, claim: UInt64?
     package var port, peers: Int?
 

@@ -13,6 +13,10 @@ package final class Lab: Sendable {
     /// The output of a lab command that failed.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
+
+        package init(description: String) {
+            self.description = description
+        }
     }
 
     /// The lab's name, unique among all test runs of this machine.

@@ -48,7 +48,7 @@ let package = Package(
         .systemLibrary(name: "CLinux", path: "Sources/CLinux"),
         .systemLibrary(name: "CCURL", path: "Sources/CCURL"),
 
-        room("BatonProtocol", exclude: ["WireProtocol.md"]),
+        room("BatonProtocol"),
         room("BatonEventLoop", ["CLinux", system]),
         room("BatonTLS", ["CLinux", "COpenSSL"]),
         room(
@@ -62,9 +62,8 @@ let package = Package(
         room("BatonTransport", ["BatonProtocol", "BatonEventLoop", collections, system]),
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
         room(
-            "Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf, system],
-            exclude: ["Guide.md"]),
-        room("BatonWeb", ["BatonTLS", "BatonEventLoop", "CCURL", logging]),
+            "Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf, system]),
+        room("BatonWeb", ["BatonApplications", "BatonTLS", "BatonEventLoop", "CCURL", logging]),
         room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CZstd", "CLinux", crypto, system]),
         room("BatonApplications", ["BatonEventLoop", crypto, subprocess, system]),
         room(

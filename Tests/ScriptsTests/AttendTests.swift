@@ -20,7 +20,7 @@ struct AttendTests {
         wait'
         """
 
-    /// Whether a process runs. One that ended may still be there, because its parent has not asked for its status.
+    /// Whether a process runs. An ended process stays until its parent has read its status.
     private static func runs(_ process: Int32) -> Bool {
         let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
         return status.map { $0[($0.lastIndex(of: ")") ?? $0.startIndex)...].dropFirst(2).first != "Z" } ?? false

@@ -16,7 +16,7 @@ enum CertificateTarget: FuzzTarget {
             let certificate = try Certificate(bytes)
             let id = try certificate.deviceID()
             expect(DeviceName.isDeviceID(id), "no device has this id: \(id)")
-            // A certificate that names its own key is named by that alone.
+            // What names its own key is named by that alone.
             let again = try certificate.der.withUnsafeBufferPointer { (der) throws(TLSError) in
                 try Certificate(UnsafeRawBufferPointer(der)).deviceID()
             }

@@ -31,8 +31,8 @@ enum LocalRequestTarget: FuzzTarget {
             check(request)
         case .accountState, .adoptState, .activityList, .payload, .documentManifest, .documentRanges,
             .continuationStream, .continued, .release,
-            .status, .devices, .activities, .withdraw, .handoffSwitch, .access, .willSave,
-            .willContinue, .continueActivity, .didFail:
+            .status, .devices, .activities, .withdraw, .handoffSwitch, .access, .transfers, .cancelTransfer,
+            .discardPart, .willSave, .willContinue, .continueActivity, .didFail:
             break
         }
     }

@@ -170,7 +170,7 @@ struct SessionModel {
                 expect(!life.isFinished, "stream \(id) was finished twice")
                 life.isFinished = true
             }
-        case .reset(let id, _):
+        case .reset(let id, _), .stopped(let id, _):
             change(id) { $0.isReset = true }
         case .writable(let id):
             change(id) { _ in }

@@ -96,6 +96,7 @@ enum SessionTarget: FuzzTarget {
             limits.pings = wide
             limits.emptyFrames = wide
             limits.unknownFrames = wide
+            limits.credits = wide
         }
         return limits
     }

@@ -55,7 +55,7 @@ enum SiteAssociationTarget: FuzzTarget {
     private static func match(_ content: [UInt8]) throws {
         let parts = content.split(separator: 10, maxSplits: 1, omittingEmptySubsequences: false)
         let text = String(decoding: parts.first ?? [], as: UTF8.self)
-        let domain = BatonWeb.AssociatedDomain(String(decoding: parts.dropFirst().first ?? [], as: UTF8.self))
+        let domain = try? AssociatedDomain(String(decoding: parts.dropFirst().first ?? [], as: UTF8.self))
         guard let host = WebHost(text) else { return }
         expect(host.name.utf8.count <= WebHost.maximumLength, "a long name")
         expect(WebHost(host.name) == host, "\(host) reads as another host")
