@@ -15,6 +15,8 @@ package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible
         case unreadable
         /// The document is a device, a pipe, a socket, or a file that has no size.
         case notRegularFile
+        /// The path, such as `/`, ends in no name that the document could have on another device.
+        case noName
         /// The document is a folder.
         case isFolder
         /// The folder has more entries, or longer names in all, than a document may have.
@@ -88,6 +90,8 @@ package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible
             "'\(subject)' cannot be read\(reason). Change its permissions, or offer it as a user who may read it."
         case .notRegularFile:
             "'\(subject)' is a device, a pipe, a socket or a file without a size. Save its content to a file first."
+        case .noName:
+            "'\(subject)' has no name that it could have on another device. Offer a file or a folder in it."
         case .isFolder:
             "'\(subject)' is a folder, and only a file can be taken here. Name a file in it, or offer all of it."
         case .tooManyEntries:

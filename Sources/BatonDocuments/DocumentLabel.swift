@@ -37,9 +37,10 @@ package struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
 
     /// The label of a path of this machine: its last component.
     ///
-    /// - Throws: `badName` for a path without one, such as `/`.
+    /// - Throws: `noName` for a path without one, such as `/`.
     package init(of path: FilePath) throws(DocumentError) {
-        try self.init(path.lastComponent.map { $0.withPlatformString { Array(bytesOf: $0) } } ?? [])
+        guard let name = path.lastComponent, name.kind == .regular else { throw DocumentError(.noName, path.displayed) }
+        try self.init(name.withPlatformString { Array(bytesOf: $0) })
     }
 
     /// The name for people, escaped.

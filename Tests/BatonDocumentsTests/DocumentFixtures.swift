@@ -3,6 +3,7 @@
 // Several modules of C have `struct stat`, and whose its fields are depends on what else is compiled: files that look
 // at them import CLinux, Foundation and Glibc.
 import BatonProtocol
+import BatonTestSupport
 import CLinux
 import Foundation
 import Glibc
@@ -58,16 +59,8 @@ enum DocumentFixture {
 
     /// Content that a seed determines.
     static func content(_ count: Int, seed: UInt64) -> [UInt8] {
-        var state = seed
-        var bytes = [UInt8]()
-        bytes.reserveCapacity(count + 8)
-        while bytes.count < count {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var word = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-            withUnsafeBytes(of: word ^ (word >> 31)) { bytes.append(contentsOf: $0) }
-        }
-        return Array(bytes.prefix(count))
+        var generator = SeededGenerator(seed: seed)
+        return generator.bytes(count)
     }
 
     static func write(_ content: [UInt8], to path: FilePath, at offset: UInt64 = 0, mode: mode_t = 0o644) throws {

@@ -86,6 +86,13 @@ struct DocumentSourceTests {
         #expect(await code(path) == .notRegularFile)
     }
 
+    @Test("The root folder has no name to offer, and a path that is too long names nothing")
+    func paths() async {
+        #expect(await DocumentFixture.code { _ = try DocumentScan.scan("/", room: nil) } == .noName)
+        let long = FilePath("/tmp/" + String(repeating: "x", count: 256))
+        #expect(await DocumentFixture.code { _ = try DocumentScan.scan(long, room: nil) } == .missing)
+    }
+
     @Test func emptyFileIsFine() throws {
         #expect(try DocumentSource.inspect(try scratch.makeFile("empty", [])).size == 0)
     }

@@ -107,8 +107,10 @@ struct ExchangeTests {
         _ = try dialer.send(to: &acceptor, now: now)
         acceptor.session.goAway()
         _ = try acceptor.send(to: &dialer, now: now)
-        #expect(Self.frames(dialer.sent) == Self.frames(try Self.documented("D")))
-        #expect(Self.frames(acceptor.sent) == Self.frames(try Self.documented("A")))
+        for (side, sent) in [("D" as Character, dialer.sent), ("A", acceptor.sent)] {
+            let sent = Self.frames(sent)
+            #expect(sent == Self.frames(try Self.documented(side)), "\(side) sent \(sent)")
+        }
     }
 }
 

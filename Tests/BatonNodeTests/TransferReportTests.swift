@@ -30,8 +30,8 @@ struct TransferReportTests {
         let setting = Task.detached {
             for _ in 0..<attempts {
                 let report = TransferReport(of: 100)
-                report.add(received: 1)
                 latest.set(report)
+                report.add(received: 1)
             }
         }
         let falls = await Task.detached {

@@ -39,13 +39,16 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable, CustomStringCon
 
     /// `count` random bytes.
     package mutating func bytes(_ count: Int) -> [UInt8] {
-        var result: [UInt8] = []
-        result.reserveCapacity(count + 8)
-        while result.count < count {
-            withUnsafeBytes(of: next()) { result.append(contentsOf: $0) }
+        // A word at a time: without optimisation, one by one takes a second for each 2 MB.
+        [UInt8](unsafeUninitializedCapacity: count + 7) { buffer, initializedCount in
+            let bytes = UnsafeMutableRawBufferPointer(buffer)
+            var offset = 0
+            while offset < count {
+                bytes.storeBytes(of: next(), toByteOffset: offset, as: UInt64.self)
+                offset += 8
+            }
+            initializedCount = count
         }
-        result.removeLast(result.count - count)
-        return result
     }
 
     /// What to print when a test fails.

@@ -153,8 +153,11 @@ extension NodeSession {
     }
 
     private func didFail(_ news: NodeDidFail) async {
+        let error = UserActivityError(news.error)
+        // Before the acknowledgement, so that failures keep the order in which the node sends them.
+        let isNews = handoffs.fail(news.handoffID, of: news.type, with: error)
         await news.acknowledge()
-        await tellFailure(news.handoffID, news.type, UserActivityError(news.error))
+        if isNews { await tellDelegate(news.type, error) }
     }
 
     /// The connection has ended: handoffs on their way have failed.

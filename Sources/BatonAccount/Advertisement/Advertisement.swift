@@ -7,8 +7,13 @@ package struct Advertisement: Sendable, Hashable {
     /// Epochs are below this, so that they fit a signed 64-bit number everywhere.
     package static let maximumEpoch: UInt64 = 1 << 63
 
-    /// The longest time to live, in seconds; renewed at half.
+    /// The longest time to live of an activity's advertisement, in seconds; renewed at half.
     package static let maximumTimeToLive: UInt16 = 120
+
+    /// The longest time to live of an idle device's advertisement, in seconds; renewed at half.
+    ///
+    /// No activity becomes stale with it, so it is renewed seldom: each renewal wakes every device of the account.
+    package static let maximumIdleTimeToLive: UInt16 = 600
 
     /// The lowest port that is advertised or dialled, so that no connection goes to a system service.
     package static let minimumPort: UInt16 = 1024
@@ -61,6 +66,11 @@ package struct AdvertisementContent: Sendable, Hashable {
 
     /// How many activities there are beside the current one, or ``uncountedActivities``.
     package var otherActivities: UInt8
+
+    /// The longest time to live that this content may have, in seconds.
+    package var maximumTimeToLive: UInt16 {
+        current == nil ? Advertisement.maximumIdleTimeToLive : Advertisement.maximumTimeToLive
+    }
 
     /// An advertisement's content; nothing is checked before it is sealed.
     package init(

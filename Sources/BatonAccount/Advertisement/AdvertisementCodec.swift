@@ -69,7 +69,7 @@ enum AdvertisementCodec {
 
     private static func check(_ advertisement: Advertisement) throws(AdvertisementError) {
         let content = advertisement.content
-        guard isTimeToLive(content.timeToLive) else { throw .invalid(.timeToLive) }
+        guard (1...content.maximumTimeToLive).contains(content.timeToLive) else { throw .invalid(.timeToLive) }
         guard content.port >= Advertisement.minimumPort else { throw .invalid(.port) }
         guard advertisement.epoch < Advertisement.maximumEpoch else { throw .invalid(.epoch) }
         guard (try? DeviceName.validated(content.deviceName)) == content.deviceName else { throw .invalid(.deviceName) }
@@ -82,11 +82,6 @@ enum AdvertisementCodec {
         guard activity.flags.contains(.document) || activity.documentSize == 0 else {
             throw .invalid(.documentSize)
         }
-    }
-
-    /// Whether a time to live is acceptable: 1 to 120 seconds.
-    static func isTimeToLive(_ seconds: UInt16) -> Bool {
-        (1...Advertisement.maximumTimeToLive).contains(seconds)
     }
 
     /// Whether a text has 1 to `limit` bytes and no control characters.

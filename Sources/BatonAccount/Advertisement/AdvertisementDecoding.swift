@@ -18,7 +18,6 @@ extension AdvertisementCodec {
         guard epoch < Advertisement.maximumEpoch else { throw .malformed(.epoch) }
         let sequence = try reader.integer(UInt64.self)
         let timeToLive = try reader.integer(UInt16.self)
-        guard isTimeToLive(timeToLive) else { throw .malformed(.timeToLive) }
         let port = try reader.integer(UInt16.self)
         guard port >= lowestPort else { throw .malformed(.port) }
         let gateNonce = try reader.bytes(GateToken.nonceCount)
@@ -31,12 +30,13 @@ extension AdvertisementCodec {
         guard (try? DeviceName.validated(name)) == name else { throw .malformed(.deviceName) }
         let addresses = try decodeAddresses(&reader, without: unusable)
         let activity = state == 1 ? try decodeActivity(&reader) : nil
+        let content = AdvertisementContent(
+            timeToLive: timeToLive, port: port, addresses: addresses, deviceName: name, current: activity,
+            otherActivities: others)
+        guard (1...content.maximumTimeToLive).contains(timeToLive) else { throw .malformed(.timeToLive) }
         return Advertisement(
             device: DeviceID(ed25519PublicKey: publicKey), publicKey: publicKey, epoch: epoch, sequence: sequence,
-            gateNonce: gateNonce,
-            content: AdvertisementContent(
-                timeToLive: timeToLive, port: port, addresses: addresses, deviceName: name, current: activity,
-                otherActivities: others))
+            gateNonce: gateNonce, content: content)
     }
 
     private static func decodeAddresses(

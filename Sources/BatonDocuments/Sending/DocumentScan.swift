@@ -17,7 +17,7 @@ package enum DocumentScan {
     /// but folders, and files that say they have no bytes.
     ///
     /// - Parameter room: what the tree takes of a budget; nil, the default, takes nothing.
-    /// - Throws: `missing`, `unreadable` (with the name of what cannot be read), `notRegularFile`, `badName`,
+    /// - Throws: `missing`, `unreadable` (with the name of what cannot be read), `notRegularFile`, `noName`,
     ///   `tooManyEntries`, `tooDeep`, `tooLarge`, `sourceChanged` for a folder that changed each time it was walked;
     ///   `busy` where the budget has no room; `cancelled` when the task is.
     package static func scan(_ path: FilePath, room: ByteReservation? = nil) throws(DocumentError) -> ScannedDocument {
@@ -104,7 +104,7 @@ package enum DocumentScan {
         } catch let error as DocumentError {
             throw error
         } catch {
-            throw DocumentError(.badName, path.displayed)
+            throw DocumentError(.noName, path.displayed)
         }
     }
 }

@@ -64,7 +64,7 @@ package struct DocumentSource: Sendable, Hashable {
     /// Blocking: call it on a `BlockingExecutor`. Links are followed, because it is the user's own choice of path. A
     /// pipe or device is never opened to find out what it is.
     ///
-    /// - Throws: `missing`, `unreadable`, `isFolder`, `notRegularFile`, `badName`.
+    /// - Throws: `missing`, `unreadable`, `isFolder`, `notRegularFile`, `noName`.
     package static func inspect(_ path: FilePath) throws(DocumentError) -> DocumentSource {
         try open(path).source
     }
@@ -179,10 +179,9 @@ extension DocumentError {
     init(openingFailed error: Errno, _ path: FilePath) {
         let code: Code =
             switch error {
-            case .noSuchFileOrDirectory, .notDirectory: .missing
+            case .noSuchFileOrDirectory, .notDirectory, .fileNameTooLong: .missing
             case .permissionDenied, .notPermitted, .tooManySymbolicLinkLevels, .wouldBlock: .unreadable
             case .isDirectory: .isFolder
-            case .fileNameTooLong: .badName
             case .noSuchAddressOrDevice, .operationNotSupportedByDevice: .notRegularFile
             case _ where error.isShortage: .busy
             default: .readFailed

@@ -61,6 +61,7 @@ extension Offers {
                     })
             }
             claims.release(claim, by: device)
+            settle()
             // The application may have said where the document was; that is for this device's user alone.
             guard error.code != .documentUnreadable else { throw .unreadableAtOrigin }
             throw error

@@ -8,7 +8,8 @@ extension HandoffError {
     init(_ error: DocumentError) {
         let code: Code =
             switch error.code {
-            case .missing, .unreadable, .notRegularFile, .isFolder, .tooManyEntries, .tooDeep: .documentUnreadable
+            case .missing, .unreadable, .notRegularFile, .noName, .isFolder, .tooManyEntries, .tooDeep:
+                .documentUnreadable
             case .sourceChanged: .documentChanged
             case .badRange: .invalidRequest
             case .destinationExists: .destinationExists

@@ -21,6 +21,8 @@ actor Announcer {
         let rationed: [[UInt8]]
         /// Whether something that others were told of is offered no more.
         let isWithdrawal: Bool
+        /// In seconds.
+        let timeToLive: UInt16
     }
 
     nonisolated let loop: EventLoop
@@ -66,7 +68,7 @@ actor Announcer {
                 txt: sealed.settled, whenRationed: sealed.rationed,
                 as: sealed.isWithdrawal ? .withdrawal : isRenewal ? .renewal : .update)
         }
-        armRenewal()
+        renew(after: sealed.timeToLive / 2)
     }
 
     /// Begins a new period: a new salt, gate nonce, port and instance name.
@@ -89,7 +91,7 @@ actor Announcer {
         report { () throws(DiscoveryError) in
             try discovery.rotate(txt: sealed.settled, whenRationed: sealed.rationed)
         }
-        armRenewal()
+        renew(after: sealed.timeToLive / 2)
     }
 
     func stop() {
@@ -108,11 +110,13 @@ actor Announcer {
             port: listeners.port, addresses: Self.ownAddresses(), deviceName: deviceName,
             current: visible.last.map { AdvertisedActivity($0) },
             otherActivities: UInt8(clamping: visible.dropLast().count))
+        content.timeToLive = content.maximumTimeToLive
         do {
             let settled = try sealer.seal(content)
             content.otherActivities = AdvertisementContent.uncountedActivities
             return Sealed(
-                settled: settled, rationed: try sealer.seal(content), isWithdrawal: !before.isSubset(of: told))
+                settled: settled, rationed: try sealer.seal(content), isWithdrawal: !before.isSubset(of: told),
+                timeToLive: content.timeToLive)
         } catch {
             logger.error("this device cannot be announced: \(error)")
             return nil
@@ -127,14 +131,15 @@ actor Announcer {
         }
     }
 
-    private func armRenewal() {
+    /// - Parameter seconds: from now.
+    private func renew(after seconds: UInt16) {
         if renewal == nil {
             renewal = BatonEventLoop.Timer(on: loop) { [weak self] in
                 guard let self else { return }
                 Task { await self.publish(isRenewal: true) }
             }
         }
-        renewal?.schedule(after: .seconds(Int(Advertisement.maximumTimeToLive) / 2))
+        renewal?.schedule(after: .seconds(Int(seconds)))
     }
 
     /// Where this machine can be reached, but for addresses of a link, which are the same in every network.
