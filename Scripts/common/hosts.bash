@@ -134,7 +134,7 @@ start_node() { # HOST LOGFILE
     done
 }
 
-# Stops nodes politely, so that they say goodbye.
+# Stops nodes with SIGTERM, so that they withdraw their records.
 stop_nodes() {
     local pid
     for pid in "${node_pid[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done

@@ -123,8 +123,8 @@ class Transfer:
         follower = threading.Thread(target=self.follow, args=(self.accepting, cut_at, moment, errors))
         follower.start()
         if cut_at is not None:
-            # At a random byte: progress is told five times a second, so that the cut comes anywhere until the next time.
-            # A transfer that ends before its first report cannot be cut so: some are cut at a moment instead.
+            # At a random byte: progress is told five times a second, so that the cut comes anywhere until the next
+            # time. A transfer that ends before its first report cannot be cut so: some are cut at a moment instead.
             moment.wait(self.chance.random() * 0.3 if self.chance.random() < 0.2 else ATTEMPT_SECONDS / 2)
             self.wait(self.chance.random() * 0.2)
             self.was_struck = self.accepting.poll() is None
@@ -219,7 +219,8 @@ class Transfer:
         # The interface counts more: segments that TCP sent again, frames, records, announcements.
         beside = documents.MEGABYTE + self.sent // 20
         beside += min(max(0, self.size - sum(self.distinct.values())), PLAIN_BYTES * len(self.versions))
-        # A connection that lived through its fault has sent again what was on its way then, which is no more than is open.
+        # A connection that lived through its fault has sent again what was on its way then, which is no more than is
+        # open.
         cuts = max(self.interruptions + len(self.codes), int(self.was_struck))
         if self.sent_twice > cuts * CUT_BYTES + beside:
             raise Lost(f"{self.sent_twice} bytes were sent twice, which is more than its cuts may cost")

@@ -56,8 +56,8 @@ def measure(hosts: list[Host], size: int) -> list[goals.Goal]:
         host.stop_node()
         counters.append(Counter(f"{host.home}/allocations"))
         host.start_node(LD_PRELOAD=library, ALLOCATION_COUNTS=counters[-1].path)
-    # The same way three times: the first warms everything, and of the others one is larger, so that what the chunks cost
-    # is the difference, and what a transfer costs falls out.
+    # The same way three times: the first warms everything, and of the others one is larger, so that what the chunks
+    # cost is the difference, and what a transfer costs falls out.
     small, large = size // 8, size
     seen = [transfer(origin, continuing, count, counters) for count in (small, small, large)]
     for host, counter in zip(hosts, counters):

@@ -11,8 +11,8 @@ from hosts import Host, end, run_nodes_on, wait_until
 from statistic import table
 
 COUNTS = [20, 12, 4]
-# After that the traffic of new names is over. An open query is repeated 63 and 127 s after it began, which is in the time
-# that is measured, and not again before 255 s.
+# After that the traffic of new names is over. An open query is repeated 63 and 127 s after it began, which is in the
+# time that is measured, and not again before 255 s.
 SETTLING = 30
 SECONDS = 100
 # Of 12 hosts.

@@ -20,8 +20,8 @@ def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
     small = (10_000 * 4096, "10,000 files of 4 KiB in 100 folders", make_small, 1.2)
     mixed = (size, f"a folder of mixed sizes, {size / race.GIB:.2f} GiB", make_mixed, 1.5)
     reached = []
-    # The many small files first: for a minute ext4 does not use a removed file's place again, and looks at each such place
-    # whenever it makes a file, so that they would pay for what was removed before them. Their own copies stay.
+    # The many small files first: for a minute ext4 does not use a removed file's place again, and looks at each such
+    # place whenever it makes a file, so that they would pay for what was removed before them. Their own copies stay.
     for total, title, make, least in (small, mixed):
         contenders, memory = copy(hosts, total, title, make, rounds)
         reached += [goals.faster(title, *contenders, least), goals.small(title, memory)]

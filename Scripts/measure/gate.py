@@ -11,8 +11,8 @@ from statistic import table
 # The limit of a refused connection's cost, in microseconds of the node's CPU, on average.
 BOUND = 100
 
-# Connects one after the other, says what its standard arguments say, and prints how many bytes were answered. What is said
-# in pieces comes in pieces, and nothing at all is said by whoever breaks the connection off while it is silent.
+# Connects one after the other, says what its standard arguments say, and prints how many bytes were answered. What is
+# said in pieces comes in pieces, and nothing at all is said by whoever breaks the connection off while it is silent.
 PROBER = """
 import socket, struct, sys, time
 address, port, count, pieces = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]

@@ -19,8 +19,8 @@ from hosts import Host, Trouble, end, now, wait_until
 from statistic import milliseconds, table
 
 MOST = 1.0
-#: Seconds that each document takes at the least, and megabits a second that the link has at the most, so that it is still
-#: on its way when it is cut.
+#: Seconds that each document takes at the least, and megabits a second that the link has at the most, so that it is
+#: still on its way when it is cut.
 SECONDS, LINK = 4, 1000
 #: How much of a document has come before it is cut.
 SHARE = 0.6
@@ -167,7 +167,8 @@ def origin(document: Document, accept: Accept) -> tuple[float, Accept]:
         document.origin.node.wait()
         document.origin.start_node()
         wait_until(lambda: document.activity != before, 30, "the document was not offered again by itself")
-        # From when the other host knows: before that, Avahi asks whether somebody else has the new name (RFC 6762, 8.1).
+        # From when the other host knows: before that, Avahi asks whether somebody else has the new name (RFC 6762,
+        # 8.1).
         able = wait_until(lambda: watch.listed(document.activity), 30, "the other host does not list it again")
     return able, accept
 

@@ -21,7 +21,8 @@ from hosts import Host, end, wait_until
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 CLONE_NEWNET = 0x40000000
 DEVICE = "router0"
-#: How long a packet may wait for the link, in seconds: more than the way there and back, so that one connection fills it.
+#: How long a packet may wait for the link, in seconds: more than the way there and back, so that one connection fills
+#: it.
 LONGEST_WAIT = 0.15
 
 

@@ -7,7 +7,8 @@ import dataclasses
 import re
 import subprocess
 
-# The most tests of a lab suite that run one after the other. A long suite is divided, so that nothing waits for its end.
+# The most tests of a lab suite that run one after the other. A long suite is divided, so that nothing waits for its
+# end.
 TESTS_OF_A_LAB_PROCESS = 3
 # The most tests of another process, except that it runs whole suites. The program takes a third of a second to start.
 TESTS_OF_A_PROCESS = 40

@@ -1033,8 +1033,8 @@ package nonisolated struct WireArrayValue: Sendable {
   package init() {}
 }
 
-/// The wire form of `map<string, Value>`. It is no map here: decoding one hashes unchecked keys, and a hostile peer can make
-/// keys that are expensive to hash. The last of equal keys counts.
+/// The wire form of `map<string, Value>`. It is no map here: decoding one hashes unchecked keys, and a hostile peer can
+/// make keys that are expensive to hash. The last of equal keys counts.
 package nonisolated struct WireDictionaryValue: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1106,8 +1106,8 @@ package nonisolated struct WireActivitySummary: Sendable {
   /// of the activity's content, as its application counts; 0: it states none
   package var version: UInt32 = 0
 
-  /// 16 bytes that identify the document's file or folder on the origin. They stay the same if its contents change or it is
-  /// offered again. Empty: there is no document, or its origin does not say.
+  /// 16 bytes that identify the document's file or folder on the origin. They stay the same if its contents change or it
+  /// is offered again. Empty: there is no document, or its origin does not say.
   package var documentIdentity: Data = Data()
 
   /// the same of the document's place: the folder that it is in, and its name there
@@ -1366,8 +1366,8 @@ package nonisolated struct WireDocumentRangesRequest: Sendable {
   /// chunks may come as zstd
   package var takesCompressed: Bool = false
 
-  /// Of the document, as the manifest told it by which chunks are counted. Refused with DOCUMENT_CHANGED where the claim's
-  /// last manifest has told another one; empty: of whichever it is.
+  /// Of the document, as the manifest told it by which chunks are counted. Refused with DOCUMENT_CHANGED where the
+  /// claim's last manifest has told another one; empty: of whichever it is.
   package var version: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1781,8 +1781,8 @@ package nonisolated struct WireActivitiesRequest: Sendable {
   /// Do not ask devices for more than they advertise: no connection is made.
   package var advertisedOnly: Bool = false
 
-  /// List what the accept policy of this device refuses as well, with `refused_by`, and what this user was told of before
-  /// and is offered no more, as REMOVED. Not when watching.
+  /// List what the accept policy of this device refuses as well, with `refused_by`, and what this user was told of
+  /// before and is offered no more, as REMOVED. Not when watching.
   package var withRefused: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2009,8 +2009,8 @@ package nonisolated struct WireOfferResponse: Sendable {
   package init() {}
 }
 
-/// An event of the offer. The node's END follows the last event. Events follow `withdrawn` only while devices are taking the
-/// activity over.
+/// An event of the offer. The node's END follows the last event. Events follow `withdrawn` only while devices are taking
+/// the activity over.
 package nonisolated struct WireOfferEvent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2070,8 +2070,9 @@ package nonisolated struct WireOfferEvent: Sendable {
     set {kind = .interrupted(newValue)}
   }
 
-  /// Of `taken`, `progress`, `continued`, `failed` and `interrupted`: which taking over it is about. The same device may take an activity
-  /// over more than once, and several devices may have one name. The node counts them from 1; 0: it is about none.
+  /// Of `taken`, `progress`, `continued`, `failed` and `interrupted`: which taking over it is about. The same device may
+  /// take an activity over more than once, and several devices may have one name. The node counts them from 1; 0: it is
+  /// about none.
   package var claim: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2184,8 +2185,8 @@ package nonisolated struct WireWithdrawResponse: Sendable {
   package init() {}
 }
 
-/// Lists the activities that this device offers, the documents that it sends and receives, and the parts that it keeps of
-/// documents whose transfers were interrupted.
+/// Lists the activities that this device offers, the documents that it sends and receives, and the parts that it keeps
+/// of documents whose transfers were interrupted.
 package nonisolated struct WireTransfersRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2538,8 +2539,8 @@ package nonisolated struct WireAcceptRequest: Sendable {
   /// Nobody named the activity: where the device no longer offers it, what it offers now is meant.
   package var orNewest: Bool = false
 
-  /// The title and kind that the user saw and accepted; not set: none. If the activity has another kind now, or its document
-  /// another name, the answer is noSuchActivity.
+  /// The title and kind that the user saw and accepted; not set: none. If the activity has another kind now, or its
+  /// document another name, the answer is noSuchActivity.
   package var shownTitle: String {
     get {_shownTitle ?? String()}
     set {_shownTitle = newValue}
@@ -2947,8 +2948,8 @@ package nonisolated struct WireWillContinueResponse: Sendable {
 }
 
 /// From the node: here is the activity. After the response the stream stays open for as long as the application wants to
-/// open continuation streams or read the document. Both name handoff_id. The application's END releases the activity. It has 20 s for
-/// the response; a Failure is *did fail*.
+/// open continuation streams or read the document. Both name handoff_id. The application's END releases the activity. It
+/// has 20 s for the response; a Failure is *did fail*.
 package nonisolated struct WireContinueRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

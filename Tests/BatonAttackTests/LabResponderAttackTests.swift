@@ -253,7 +253,7 @@ extension LabAttackTests {
 
         /// A stranger can repeat the last record of a node that has gone (``AdvertisementAttacks/repeated()``).
         @Test("The last that a node says when it ends is that it offers nothing")
-        func lastWords() async throws {
+        func idleAtItsEnd() async throws {
             let lab = try await HandoffLab(["laptop"])
             defer { lab.down() }
             let text = try Data(contentsOf: lab.keyFile).filter { $0 > 0x20 }

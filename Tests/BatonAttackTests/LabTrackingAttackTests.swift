@@ -41,11 +41,11 @@ extension LabAttackTests {
                     try await eventually("there is another name") {
                         try tap.now().records.contains { $0.instance != old }
                     }
-                    // It says goodbye as soon as the other one is seen.
+                    // It withdraws the old one as soon as the other one is seen.
                     try await eventually("the old name has gone") {
                         let messages = try tap.now().messages
-                        let goodbye = messages.lastIndex { $0.contains(.label(old)) } ?? 0
-                        return messages[goodbye...].contains { !$0.isDisjoint(with: [.label("_baton")]) }
+                        let withdrawal = messages.lastIndex { $0.contains(.label(old)) } ?? 0
+                        return messages[withdrawal...].contains { !$0.isDisjoint(with: [.label("_baton")]) }
                     }
                 }
                 let second = try await Tap(lab, host: 1)

@@ -16,8 +16,9 @@ package struct Gate: Sendable {
     /// Gate nonces that count at once: that of the present period, and of periods that ended in quick succession, as a
     /// machine that moves between networks has them.
     package static let periodBound = 4
-    /// How long the nonce of a period counts after its end: others may hold the advertisement of an activity for its time
-    /// to live. They may hold that of an idle device for longer if they miss the next one, and cannot dial it then.
+    /// How long the nonce of a period counts after its end: others may hold the advertisement of an activity for its
+    /// time to live. They may hold that of an idle device for longer if they miss the next one, and cannot dial it
+    /// then.
     package static let periodGrace = Duration.seconds(Int64(Advertisement.maximumTimeToLive) + 60)
     /// How long a new gate admits no token of the clock, measured by a clock that never jumps.
     ///

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs a user's service manager, `systemd --user`, where there is none: with a /run and a part of the cgroups of its own. It
-# serves XDG_RUNTIME_DIR, says "ready" when it answers, and ends with standard input, with all that it has started and
-# without a trace. Where it cannot run it says why and ends with 3. Needs root, as lab hosts do.
+# Runs a user's service manager, `systemd --user`, where there is none: with a /run and a part of the cgroups of its
+# own. It serves XDG_RUNTIME_DIR, says "ready" when it answers, and ends with standard input, with all that it has
+# started and without a trace. Where it cannot run it says why and ends with 3. Needs root, as lab hosts do.
 set -u -o pipefail
 export LC_ALL=C
 

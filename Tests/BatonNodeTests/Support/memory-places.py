@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# Says where in the memory of a process the bytes of a file are, a line each: those at the start of a page, where secrets
-# have pages of their own, are left out. Needs to be root.
+# Says where in the memory of a process the bytes of a file are, a line each: those at the start of a page, where
+# secrets have pages of their own, are left out. Needs to be root.
 #
 #     memory-places.py PROCESS FILE
 

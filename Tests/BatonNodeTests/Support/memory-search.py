@@ -6,11 +6,11 @@
 #     memory-search.py [--key-file FILE] COMMAND ARGUMENTS...
 #
 # It reads lines: `type KEY` gives the command the key on standard input, without the line's end; `enter` gives it that;
-# `look` looks through the memory now, and answers `found NAME...`; `drain` reads the command's standard output, which is
-# a full pipe until then, so that a command that prints is held there, and tells the last line: `printed LINE`. When the
-# command has ended, `left NAME...` says what was in its memory when the last of its threads stopped, and `at ...` where.
-# A command that prints the key need not be told to the search: the first key found in it is the one. Of a command that
-# reads it from a file, FILE tells it.
+# `look` looks through the memory now, and answers `found NAME...`; `drain` reads the command's standard output, which
+# is a full pipe until then, so that a command that prints is held there, and tells the last line: `printed LINE`. When
+# the command has ended, `left NAME...` says what was in its memory when the last of its threads stopped, and `at ...`
+# where. A command that prints the key need not be told to the search: the first key found in it is the one. Of a
+# command that reads it from a file, FILE tells it.
 
 import ctypes
 import fcntl

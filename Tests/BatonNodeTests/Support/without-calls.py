@@ -5,8 +5,8 @@
 #
 #     without-calls.py rename,link PROGRAM ARGUMENTS...
 #
-# rename: renaming without replacing, which NFS and many others refuse with EINVAL. link: a second name for a file, which
-# FAT refuses with EPERM. open: opening beneath a folder, which is younger than some kernels (ENOSYS). -: nothing.
+# rename: renaming without replacing, which NFS and many others refuse with EINVAL. link: a second name for a file,
+# which FAT refuses with EPERM. open: opening beneath a folder, which is younger than some kernels (ENOSYS). -: nothing.
 
 import ctypes
 import errno

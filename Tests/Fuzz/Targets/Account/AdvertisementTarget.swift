@@ -54,7 +54,8 @@ enum AdvertisementTarget: FuzzTarget {
     /// What is shown, dialled and kept lies within the bounds, and is what a sender may write.
     private static func check(_ advertisement: Advertisement) throws {
         let content = advertisement.content
-        expect((1...content.maximumTimeToLive).contains(content.timeToLive) && content.port >= 1024, "a number is out of bounds")
+        let lives = 1...content.maximumTimeToLive
+        expect(lives.contains(content.timeToLive) && content.port >= 1024, "a number is out of bounds")
         expect(content.addresses.count <= AdvertisementContent.maximumAddressCount, "too many addresses")
         expect(content.addresses.allSatisfy { $0.scope != .invalid }, "an address that names no host")
         let texts = [content.deviceName, content.current?.type ?? "t", content.current?.title ?? ""]
