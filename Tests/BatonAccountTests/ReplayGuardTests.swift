@@ -75,7 +75,7 @@ import Testing
         #expect(replays.count == ReplayGuard.capacity)
         #expect(replays.judge(device(0), epoch: 1, sequence: 5) == .replayed)
         #expect(replays.judge(device(1), epoch: 1, sequence: 4) == .accepted)
-        // If all devices are proved, the one that was silent longest is evicted.
+        // If all devices are proved, the device that was silent longest is evicted.
         for number in 1000..<1000 + 2 * ReplayGuard.capacity { replays.prove(device(number)) }
         replays.prove(device(1))
         #expect(replays.judge(device(5000), epoch: 1, sequence: 1) == .accepted)

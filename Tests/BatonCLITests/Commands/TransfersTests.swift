@@ -13,7 +13,7 @@ import Testing
 
 @testable import BatonCLI
 
-/// What `baton transfers` prints, and what other commands say of transfers.
+/// The output of `baton transfers`, and the sentences of other commands about transfers.
 @Suite("Transfers")
 struct TransfersTests {
     private static let offer = WireOwnOffer.with { $0.activity = Script.listing(0x3F, kind: .document).activity }

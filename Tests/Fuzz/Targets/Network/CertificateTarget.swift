@@ -16,7 +16,7 @@ enum CertificateTarget: FuzzTarget {
             let certificate = try Certificate(bytes)
             let id = try certificate.deviceID()
             expect(DeviceName.isDeviceID(id), "no device has this id: \(id)")
-            // What names its own key is named by that alone.
+            // The id depends on the key alone, and not on the certificate.
             let again = try certificate.der.withUnsafeBufferPointer { (der) throws(TLSError) in
                 try Certificate(UnsafeRawBufferPointer(der)).deviceID()
             }
