@@ -63,6 +63,23 @@ struct ClaimTableTests {
         #expect(lapsed == nil)
     }
 
+    @Test("A device whose transfer was cut may come back for as long as it tries to, in whatever order that was seen")
+    func interrupted() throws {
+        for isSeenFirst in [true, false] {
+            var table = ClaimTable()
+            let claim = try table.claim(try activity(), by: "a", now: start)
+            if isSeenFirst { table.connectionsEnded(of: "a", now: start) }
+            let interrupted = table.setInterrupted(claim, by: "a", now: start)
+            #expect(interrupted != nil)
+            if !isSeenFirst { table.connectionsEnded(of: "a", now: start) }
+            let inTime = table.present(claim, by: "a", now: start + TransferRetry.patience + .nanoseconds(-1))
+            #expect(inTime != nil)
+            table.connectionsEnded(of: "a", now: start)
+            let late = table.present(claim, by: "a", now: start + TransferRetry.patience)
+            #expect(late == nil)
+        }
+    }
+
     @Test("What lapses or makes room is told once, unless its holder has said what became of it")
     func losses() throws {
         var table = ClaimTable()

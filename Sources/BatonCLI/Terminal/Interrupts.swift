@@ -8,6 +8,9 @@ import Glibc
 /// A signal that the process ignores since its start (`nohup`) stays ignored. A second signal ends the process at once:
 /// a user who presses ^C twice does not want to wait.
 final class Interrupts: Sendable {
+    /// Kept: when a queue goes, Dispatch wakes the process once a second from then on (see `GlobalPool`).
+    private static let loop = EventLoop(name: "signals")
+
     private let sources: [SignalSource]
 
     private init(_ sources: [SignalSource]) {
@@ -18,7 +21,6 @@ final class Interrupts: Sendable {
     static func watch(
         _ signals: [Int32] = [SIGINT, SIGTERM], handler: @escaping @Sendable (Int32) -> Void
     ) async -> Interrupts {
-        let loop = EventLoop(name: "signals")
         let first = OneTime()
         var sources: [SignalSource] = []
         for signal in signals where !SignalSource.isIgnored(signal) {

@@ -60,13 +60,18 @@ final class AnnouncementListener: Sendable {
     ///
     /// - Throws: a fault when neither family can be listened to, though the interface exists.
     func join(_ interface: UInt32) throws(ResponderFault) {
+        var gone: [ReadinessSource] = []
         let isNew = state.withLock { state in
-            guard state.sources[interface] == nil, state.sources.count < Self.interfaceBound, !state.isClosed else {
-                return false
+            guard state.sources[interface] == nil, !state.isClosed else { return false }
+            // An interface that comes again, such as that of a dock, has another index.
+            for former in state.sources.keys where !MulticastSocket.exists(former) {
+                gone += state.sources.removeValue(forKey: former) ?? []
             }
+            guard state.sources.count < Self.interfaceBound else { return false }
             state.sources[interface] = []
             return true
         }
+        for source in gone { source.cancel() }
         guard isNew else { return }
         let sources = [MulticastSocket.ipv4(on: interface), MulticastSocket.ipv6(on: interface)].compactMap {
             $0.flatMap { source(of: $0, on: interface) }

@@ -132,12 +132,13 @@ struct ClaimTable {
             return nil
         }
         claims[id]?.isInterrupted = true
-        claims[id]?.lapsesAt = min(claim.lapsesAt ?? now + TransferRetry.patience, now + TransferRetry.patience)
+        claims[id]?.lapsesAt = now + TransferRetry.patience
         return claim
     }
 
     /// Notes that the holder goes on with what has failed or was cut: what becomes of it is news again.
     mutating func setGoingOn(_ id: ClaimID) {
+        guard claims[id]?.isCancelled == false else { return }
         claims[id]?.hasFailed = false
         claims[id]?.isInterrupted = false
     }
@@ -152,11 +153,12 @@ struct ClaimTable {
         }
     }
 
-    /// Cancels what the holder is sent.
+    /// Cancels what the holder is sent. The claim stays for as long as the holder may come back for more.
     ///
     /// - Returns: the claim; nil where nothing is sent any more.
-    mutating func cancel(_ id: ClaimID) -> Claim? {
+    mutating func cancel(_ id: ClaimID, now: Instant) -> Claim? {
         guard let claim = claims[id], claim.isUnsettled, claim.activity.document != nil else { return nil }
+        if claim.lapsesAt != nil { claims[id]?.lapsesAt = now + TransferRetry.patience }
         claims[id]?.hasFailed = true
         claims[id]?.isCancelled = true
         return claim
@@ -181,10 +183,12 @@ struct ClaimTable {
         return claim
     }
 
-    /// The last connection to a device ended: its claims begin to lapse.
+    /// The last connection to a device ended: its claims begin to lapse. A device whose transfer was cut or cancelled
+    /// may come back for as long as it tries to go on.
     mutating func connectionsEnded(of device: String, now: Instant) {
         for (id, claim) in claims where claim.device.id == device {
-            claims[id]?.lapsesAt = min(claim.lapsesAt ?? now + lapse, now + lapse)
+            let end = now + (claim.isInterrupted || claim.isCancelled ? TransferRetry.patience : lapse)
+            claims[id]?.lapsesAt = min(claim.lapsesAt ?? end, end)
         }
     }
 

@@ -31,7 +31,7 @@ extension Offers {
     ///
     /// - Returns: the transfer as it was left; nil where it is over already.
     func cancelTransfer(_ id: ClaimID) -> WireTransfer? {
-        guard let claim = claims.cancel(id) else { return nil }
+        guard let claim = claims.cancel(id, now: .now) else { return nil }
         let error = HandoffError(.cancelled, "the transfer was cancelled on this device")
         report(.failed(error.concerning(claim.device).failure), of: claim)
         settle()

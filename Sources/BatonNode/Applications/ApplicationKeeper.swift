@@ -98,7 +98,9 @@ actor ApplicationKeeper {
         guard let manifest = registry.installed()[identifier] else { return nil }
         let place = try await launcher.launch(manifest, adding: ["BATON_ACTIVITY_TYPE": type]) {
             [logger] ending, said in
-            logger.info("\(identifier) has ended: \(ending.sentence)")
+            let hasFailed = ending != .exited(0) && !said.isEmpty
+            logger.log(
+                level: hasFailed ? .notice : .info, "\(identifier) has ended: \(ending.sentence)\(quotation(of: said))")
             onEnd(ending, said)
         }
         switch place {

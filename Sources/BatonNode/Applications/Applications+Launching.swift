@@ -108,6 +108,6 @@ extension Applications {
 }
 
 /// What a program wrote to standard error, as the end of a sentence.
-private func quotation(of lines: [String]) -> String {
+func quotation(of lines: [String]) -> String {
     lines.isEmpty ? "" : "; it wrote " + lines.map { "“\($0)”" }.joined(separator: ", ")
 }

@@ -47,7 +47,10 @@ extension ControlService {
         guard let path = FilePath(bytes: request.path), path.isAbsolute else {
             throw HandoffError(.invalidRequest, "the path has to be absolute")
         }
-        try await files.requireAccess(to: path, by: await applications.identifier(on: application))
+        let identifier = await applications.identifier(on: application)
+        try await withDeadline(SharedFiles.deadline, SharedFiles.silence) { [files] in
+            try await files.requireAccess(to: path, by: identifier)
+        }
         try await stream.respond(.access(.init()))
         await stream.finish()
     }

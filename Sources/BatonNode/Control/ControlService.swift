@@ -127,7 +127,14 @@ struct ControlService: Sendable {
         let handoffSwitch = await handoffSwitch.current
         status.handoffIsOff = !handoffSwitch.isOn
         status.handoffProblem = handoffSwitch.problem ?? ""
-        status.sharedRootsProblem = await files.currentProblem ?? ""
+        do {
+            let deadline = DocumentService.sharedFolderDeadline
+            status.sharedRootsProblem = try await withDeadline(deadline, SharedFiles.silence) { [files] in
+                await files.currentProblem ?? ""
+            }
+        } catch {
+            status.sharedRootsProblem = error.message
+        }
         status.applications = UInt32(await applications.count)
         status.policyProblem = await policy.currentProblem() ?? ""
         status.hasTwin_p = await directory.hasTwin

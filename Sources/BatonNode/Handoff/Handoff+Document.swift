@@ -28,7 +28,7 @@ extension Handoff {
             await repeating.value
             if let place = FilePath(bytes: path) {
                 await document.setArrived(at: place)
-                if let application = continuing?.application.identifier { await files.grant(place, to: application) }
+                if let application = continuing?.application.identifier { await grant(place, to: application) }
             }
             reporter.report(.arrived(Data(path)))
             return (Data(path), size, progress.received)
@@ -40,6 +40,13 @@ extension Handoff {
             await reporter.end()
             hasToldOfDocument = true
             throw error
+        }
+    }
+
+    /// The application may use the document. A folder that hangs is not waited for.
+    private func grant(_ place: FilePath, to application: String) async {
+        try? await withDeadline(DocumentService.sharedFolderDeadline, "the shared folders were not there") { [files] in
+            await files.grant(place, to: application)
         }
     }
 

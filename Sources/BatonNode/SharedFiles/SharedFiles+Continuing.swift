@@ -35,7 +35,9 @@ extension SharedFiles {
         guard payload.userInfo.containsURL(where: { $0.isOfScheme("file") || CarriedURL.isCarried($0) }) else {
             return Arrival(payload: payload)
         }
-        return try await translate(payload, of: device, takesLocal: takesLocal)
+        return try await withDeadline(Self.deadline, Self.silence) {
+            try await self.translate(payload, of: device, takesLocal: takesLocal)
+        }
     }
 
     /// This device's copy of a document that is fetched, whatever state of it that is: what it has need not be sent.

@@ -23,7 +23,9 @@ extension SharedFiles {
         guard userInfo.containsURL(where: { $0.isOfScheme("file") || CarriedURL.isCarried($0) }) else {
             return (userInfo, document)
         }
-        return try await translate(userInfo, document: document)
+        return try await withDeadline(Self.deadline, Self.silence) {
+            try await self.translate(userInfo, document: document)
+        }
     }
 
     /// What other devices call a document that is in a shared folder: they may have an older state of it.

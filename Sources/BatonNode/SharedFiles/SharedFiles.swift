@@ -11,6 +11,11 @@ import SystemPackage
 ///
 /// A path never crosses. It has a thread of its own, because a shared folder may well be on a network that hangs.
 actor SharedFiles {
+    /// How long a folder may take for an answer that nothing goes on without. A disk that sleeps is up by then.
+    static let deadline = Duration.seconds(15)
+    /// What a folder did that hangs, for the sentence of ``withDeadline(_:_:device:late:file:line:_:)``.
+    static let silence = "the shared folders did not answer"
+
     private nonisolated let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 

@@ -41,15 +41,13 @@ extension DocumentService {
             throw HandoffError(.limitExceeded, "the system has no thread to give: \(error)")
         }
         return try await withDeadline(Self.partsDeadline, "the disk did not answer") {
-            try await Task<Value, any Error> {
-                do {
-                    return try await withCheckedThrowingContinuation { continuation in
-                        executor.submit { continuation.resume(with: Result { try work() }) }
-                    }
-                } catch {
-                    throw HandoffError(documentCause: error)
+            do {
+                return try await withCheckedThrowingContinuation { continuation in
+                    executor.submit { continuation.resume(with: Result { try work() }) }
                 }
-            }.valueUnlessCancelled
+            } catch {
+                throw HandoffError(documentCause: error)
+            }
         }
     }
 }

@@ -103,10 +103,12 @@ extension DocumentService {
             try await limit.begin(for: device, .preview)
         } else {
             try await limit.begin(for: device, claim: claimID) { await stream.reset(.cancelled) }
-            await offers.goOn(claimID)
         }
         let pool = request.preview ? previews ?? self.pool : self.pool
         do {
+            // The user may have cancelled it while an earlier attempt ended.
+            _ = try await offers.claim(claimID, of: device)
+            if !request.preview { await offers.goOn(claimID) }
             let reader = try await open(document, ranges, isExcerpt: request.preview, pool)
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
             if request.preview {

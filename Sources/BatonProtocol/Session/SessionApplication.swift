@@ -33,6 +33,7 @@ extension Session {
             SessionStream(
                 id: id, isLocal: true, message: request, sendWindow: SendWindow(limit: peer?.streamCredit ?? 0),
                 receiveWindow: newReceiveWindow()))
+        buckets.credits.refund(1)
         enqueue(.open(id))
         return id
     }

@@ -143,6 +143,7 @@ extension Session {
             id: id, isLocal: false, message: nil, sendWindow: SendWindow(limit: peer?.streamCredit ?? 0),
             receiveWindow: newReceiveWindow())
         streams.addPeer(stream)
+        buckets.credits.refund(1)
         return stream
     }
 
