@@ -156,6 +156,7 @@ struct StreamTests {
     func failed() async throws {
         let (stage, activity) = try await continued()
         let (input, output) = try await activity.continuationStreams()
+        try await eventually("the node has it") { await !stage.node.streams.isEmpty }
         let far = try #require(await stage.node.streams.last)
         try await far.write(Buffer(copying: Array("a part".utf8)))
         await far.fail(status: 3)
