@@ -259,6 +259,22 @@ import Testing
         #expect(lone.error == .tooManyCredits)
     }
 
+    @Test("Each stream allows the peer one more CREDIT, such as one that widens its window")
+    func creditsForStreams() {
+        var limits = Limits()
+        limits.credits = Budget(burst: 4, perSecond: 0)
+        let lone = Lone(limits: limits)
+        var offset: UInt64 = 1 << 40
+        for id in stride(from: UInt32(1), to: 41, by: 2) {
+            lone.receive(.open(id))
+            raise(id, times: 1, from: &offset, on: lone)
+        }
+        #expect(lone.error == nil)
+        // Opening gave back no more than the budget holds.
+        raise(1, times: 4, from: &offset, on: lone)
+        #expect(lone.error == .tooManyCredits)
+    }
+
     // MARK: Unknown frames
 
     @Test func unknownFramesAreIgnoredWhenFlagged() {

@@ -93,11 +93,12 @@ package struct Limits: Sendable, Hashable {
     package var emptyFrames = Budget(burst: 256, perSecond: 64)
 
     /// CREDIT frames that raise a credit. Default 1,024 at once, 64 a second, and one more for each stream that opens
-    /// and for each ``dataPerCredit`` bytes of DATA sent. Stops a peer that raises credit by next to nothing, or that raises credit it never uses.
+    /// and for each ``dataPerCredit`` bytes of DATA sent. Stops a peer that raises credit by next to nothing, or that
+    /// raises credit it never uses.
     ///
-    /// A peer never exceeds it if its CREDIT frames raise by at least twice ``dataPerCredit`` consumed bytes, but for one
-    /// that widens the window of a stream. The factor 2 is there because each byte needs credit of its stream and of the
-    /// connection.
+    /// A peer never exceeds it if each of its CREDIT frames stands for at least twice ``dataPerCredit`` consumed bytes.
+    /// One CREDIT of each stream, which widens its window, may stand for less. The factor 2 is there because each byte
+    /// needs credit of its stream and of the connection.
     package var credits = Budget(burst: 1024, perSecond: 64)
 
     /// The bytes of sent DATA that allow the peer one more CREDIT frame: 1,024.

@@ -11,9 +11,8 @@ enum TerminalMode {
     private static let leaveSequence: StaticString = "\u{1B}[?1004l\u{1B}[0m\u{1B}[?25h\u{1B}[?1049l"
     private static let crashes = [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT]
 
-    // Written by `enter` before the handlers that read them are installed, and never after that.
-    nonisolated(unsafe) private static var ordinary = termios()
-    nonisolated(unsafe) private static var raw = termios()
+    nonisolated(unsafe) private static var ordinary = termios()  // reason: written before the handlers are installed
+    nonisolated(unsafe) private static var raw = termios()  // reason: the same
 
     /// - Returns: whether there is a terminal.
     static func enter() -> Bool {

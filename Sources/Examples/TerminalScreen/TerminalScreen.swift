@@ -42,8 +42,7 @@ package final class TerminalScreen: Sendable {
 
     /// The events, from the first key on, for one task. Events are dropped while 4,096 wait.
     package let events: AsyncStream<Event>
-    // Only cancelled, which any thread may do. Dispatch does not tell the compiler.
-    nonisolated(unsafe) private let sources: [any DispatchSourceProtocol]
+    nonisolated(unsafe) private let sources: [any DispatchSourceProtocol]  // reason: any thread may cancel a source
     private let isClosed = Mutex(false)
 
     /// Takes the terminal of this process.
