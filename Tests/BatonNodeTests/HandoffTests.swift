@@ -107,6 +107,7 @@ struct HandoffTests {
             #expect(asked.withLock { $0 } == Array(0...UInt8(Handoff.replacementBound)))
             await near.close()
             await far.close()
+            try await eventually("it has left") { await parts.connections.count == 0 }
         }
     }
 

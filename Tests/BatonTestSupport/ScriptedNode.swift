@@ -5,6 +5,7 @@ package import BatonMessages
 import BatonProtocol
 package import BatonTransport
 import FoundationEssentials
+import Glibc
 import SystemPackage
 
 /// A node of the test's own: a real local socket, answered by the test.
@@ -12,6 +13,12 @@ package final class ScriptedNode: Sendable {
     /// Where it is; the folder goes with the node, unless the test made it.
     package let folder: String
     package let home: Home
+    /// Folders of nodes that live until the process ends, as a program that still waits keeps its node.
+    private static let folders: Lock<Set<String>> = {
+        atexit { for folder in ScriptedNode.folders.withLock({ $0 }) { ScriptedNode.remove(folder) } }
+        return Lock([])
+    }()
+
     private let ownsFolder: Bool
     private let listener: Listener
     private let connections = Lock<[Connection]>([])
@@ -25,6 +32,7 @@ package final class ScriptedNode: Sendable {
     ) throws {
         ownsFolder = folder == nil
         self.folder = folder ?? Self.makeFolderName()
+        if ownsFolder { Self.folders.withLock { [path = self.folder] in _ = $0.insert(path) } }
         home = try Home(environment: ["BATON_HOME": self.folder])
         try FileManager.default.createDirectory(
             atPath: home.runtimeFolder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -55,8 +63,12 @@ package final class ScriptedNode: Sendable {
 
     deinit {
         listener.close()
-        if ownsFolder { try? FileManager.default.removeItem(atPath: folder) }
+        guard ownsFolder else { return }
+        Self.remove(folder)
+        _ = Self.folders.withLock { $0.remove(folder) }
     }
+
+    private static func remove(_ folder: String) { try? FileManager.default.removeItem(atPath: folder) }
 
     /// The name of a folder that a socket's path can be beneath; it is not made.
     package static func makeFolderName() -> String {
