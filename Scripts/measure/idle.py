@@ -12,7 +12,8 @@ from statistic import mebibytes, table
 DEVICES = 10
 # After that the work of starting and of first announcements is over.
 SETTLING = 45
-SECONDS = 90
+# Every device renews its announcement once in this time.
+SECONDS = 300
 MOST_WAKE_UPS = 1.0
 MOST_MEMORY = 25 << 20
 

@@ -69,7 +69,7 @@ struct NodeCommand: AsyncParsableCommand {
         ServiceManager.notify("READY=1")
         // When the devices around are found, so that their first records are opened as well.
         let tidying = Task {
-            try await Task.sleep(for: .seconds(30))
+            try await Alarm.sleep(for: .seconds(30))
             StartupPages.release()
         }
         defer { tidying.cancel() }

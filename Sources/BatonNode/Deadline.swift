@@ -34,11 +34,11 @@ func withDeadline<Value: Sendable>(
         }
     }
     let clock = Task(executorPreference: executor) {
-        guard (try? await Task.sleep(for: duration)) != nil else { return }
+        guard (try? await Alarm.sleep(for: duration)) != nil else { return }
         race.setLate()
         await late()
         running.cancel()
-        guard (try? await Task.sleep(for: AbandonedOperations.grace)) != nil else { return }
+        guard (try? await Alarm.sleep(for: AbandonedOperations.grace)) != nil else { return }
         race.abandon(because: failure)
     }
     defer { clock.cancel() }

@@ -132,7 +132,7 @@ package actor Node {
         await parts.announcer.publish()
         await parts.announcer.stop()
         parts.monitor?.cancel()
-        if wasOffering { try? await Task.sleep(for: Self.withdrawalLinger) }
+        if wasOffering { try? await Alarm.sleep(for: Self.withdrawalLinger) }
         async let unannounced: Void = Self.stop(parts.discovery)
         async let received: Void = parts.handoffs.stop(grace: Self.stopGrace)
         await parts.sending.drained(within: Self.stopGrace)

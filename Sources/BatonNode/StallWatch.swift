@@ -68,7 +68,7 @@ final class StallWatch: Sendable {
             let now = Instant.now
             switch clock.verdict(on: number, since: start, now: now) {
             case .wait(let end):
-                try await Task.sleep(for: end - now)
+                try await Alarm.sleep(for: end - now)
             case .shorten:
                 await shortening?()
                 clock.markShortened(number, now: .now)

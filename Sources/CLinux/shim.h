@@ -371,19 +371,10 @@ static inline long baton_usable_size(void *block) {
 // are those of swift/Runtime/Concurrency.h, which no module exports. `original` is what the runtime would have called.
 
 void baton_pool_enqueue(void *job);
-void baton_pool_enqueue_at(void *job, uint64_t deadline, _Bool is_suspending);
-void baton_pool_enqueue_after(void *job, uint64_t delay);
 
 typedef void (*baton_enqueue_hook)(void *job, void *original) __attribute__((swiftcall));
-typedef void (*baton_enqueue_after_hook)(unsigned long long delay, void *job, void *original)
-    __attribute__((swiftcall));
-typedef void (*baton_enqueue_at_hook)(
-    long long seconds, long long nanoseconds, long long tolerance_seconds, long long tolerance_nanoseconds, int clock,
-    void *job, void *original) __attribute__((swiftcall));
 
 extern baton_enqueue_hook swift_task_enqueueGlobal_hook;
-extern baton_enqueue_after_hook swift_task_enqueueGlobalWithDelay_hook;
-extern baton_enqueue_at_hook swift_task_enqueueGlobalWithDeadline_hook;
 extern void swift_job_run(void *job, void *executor, uintptr_t implementation) __attribute__((swiftcall));
 
 __attribute__((swiftcall)) static void baton_enqueue(void *job, void *original) {
@@ -391,25 +382,9 @@ __attribute__((swiftcall)) static void baton_enqueue(void *job, void *original) 
     baton_pool_enqueue(job);
 }
 
-__attribute__((swiftcall)) static void baton_enqueue_after(unsigned long long delay, void *job, void *original) {
-    (void)original;
-    baton_pool_enqueue_after(job, delay);
-}
-
-__attribute__((swiftcall)) static void baton_enqueue_at(
-    long long seconds, long long nanoseconds, long long tolerance_seconds, long long tolerance_nanoseconds, int clock,
-    void *job, void *original) {
-    (void)tolerance_seconds, (void)tolerance_nanoseconds, (void)original;
-    // Clock 1 counts sleep (CLOCK_BOOTTIME), clock 2 does not (CLOCK_MONOTONIC).
-    uint64_t deadline = seconds < 0 ? 0 : (uint64_t)seconds * 1000000000 + (uint64_t)nanoseconds;
-    baton_pool_enqueue_at(job, deadline, clock == 2);
-}
-
-/// Has the concurrency runtime give the jobs of its global executor to the functions above.
+/// Has the concurrency runtime give the jobs of its global executor to the function above.
 static inline void baton_install_executor(void) {
     swift_task_enqueueGlobal_hook = baton_enqueue;
-    swift_task_enqueueGlobalWithDelay_hook = baton_enqueue_after;
-    swift_task_enqueueGlobalWithDeadline_hook = baton_enqueue_at;
 }
 
 /// Runs a job on the calling thread, as one of the global executor.

@@ -106,7 +106,7 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
         }
         expect(.timeToLive) { $0.timeToLive = 0 }
         expect(.timeToLive) { $0.timeToLive = 121 }
-        expect(.timeToLive) { ($0.timeToLive, $0.current) = (301, nil) }
+        expect(.timeToLive) { ($0.timeToLive, $0.current) = (601, nil) }
         expect(.port) { $0.port = 1023 }
         expect(.deviceName) { $0.deviceName = "" }
         expect(.deviceName) { $0.deviceName = String(repeating: "x", count: 64) }

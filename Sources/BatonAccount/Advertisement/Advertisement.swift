@@ -13,7 +13,7 @@ package struct Advertisement: Sendable, Hashable {
     /// The longest time to live of an idle device's advertisement, in seconds; renewed at half.
     ///
     /// No activity becomes stale with it, so it is renewed seldom: each renewal wakes every device of the account.
-    package static let maximumIdleTimeToLive: UInt16 = 300
+    package static let maximumIdleTimeToLive: UInt16 = 600
 
     /// The lowest port that is advertised or dialled, so that no connection goes to a system service.
     package static let minimumPort: UInt16 = 1024
@@ -45,7 +45,7 @@ package struct AdvertisementContent: Sendable, Hashable {
     /// The most bytes of addresses: each costs 5 (IPv4) or 17 (IPv6). The title gets the room that is left.
     package static let maximumAddressBytes = 72
 
-    /// How long this may be believed after it was received, in seconds: 1 to ``maximumTimeToLive``.
+    /// How long this may be believed after it was received, in seconds, from 1 on: see ``maximumTimeToLive``.
     package var timeToLive: UInt16
 
     /// The TCP port the device listens on: 1024 or above.

@@ -73,7 +73,7 @@ package struct ReplayGuard: Sendable, Equatable {
     ///
     /// - Parameter unixTime: Seconds since 1970 by this device's clock. If the clock was set since the advertisement
     ///   came, an advertisement of an earlier run may count as ``Verdict/expired`` too soon. Its device sends the next
-    ///   one within two and a half minutes.
+    ///   one within five minutes.
     package mutating func judge(_ advertisement: Advertisement, unixTime: UInt64) -> Verdict {
         judge(
             advertisement.device, epoch: advertisement.epoch, sequence: advertisement.sequence,

@@ -146,7 +146,7 @@ extension ApplicationLauncher {
         let ending = await withTaskGroup(of: Ending?.self) { group in
             group.addTask { await endings.first { _ in true } }
             group.addTask {
-                try? await Task.sleep(for: time)
+                try? await Alarm.sleep(for: time)
                 return nil
             }
             defer { group.cancelAll() }

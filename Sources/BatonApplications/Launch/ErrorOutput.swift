@@ -62,7 +62,7 @@ final class ErrorOutput: Sendable {
         let bytes = await withTaskGroup(of: [UInt8]?.self) { [output] group in
             group.addTask { await output.first { _ in true } }
             group.addTask {
-                try? await Task.sleep(for: Self.patience)
+                try? await Alarm.sleep(for: Self.patience)
                 return nil
             }
             defer { group.cancelAll() }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import Subprocess
 import SystemPackage
 
@@ -42,7 +43,7 @@ enum ShortProcess {
                 }
             }
             group.addTask {
-                try? await Task.sleep(for: time)
+                try? await Alarm.sleep(for: time)
                 return nil
             }
             let answer = await group.next()

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLinux
-import Dispatch
 import Glibc
 
 /// Threads that run the tasks of a program that no other executor runs.
 ///
 /// The concurrency runtime gives such tasks to Dispatch's global pool. On Linux, Dispatch watches that pool with a
 /// timer that wakes the process once a second from the first task on until the process ends. A program that waits for
-/// days, as a node does, installs this pool instead.
+/// days, as a node does, installs this pool instead, and sleeps by ``Alarm``.
 ///
 /// It has as many threads as the machine has cores, at least two, made when they are needed. A task that blocks keeps a
 /// thread from all others.
@@ -23,8 +22,6 @@ package final class GlobalPool: @unchecked Sendable {  // reason: every mutable 
     private var taken = 0
     private var workers: [WorkerThread] = []
     private var idle = 0
-    /// Where Dispatch says that a task's sleep is over. It has a thread only while it does.
-    private let alarms = DispatchQueue(label: "baton.alarms", qos: .userInitiated)
 
     /// Takes the place of Dispatch's pool. To be called before the program's first task leaves the main thread.
     package static func install() {
@@ -37,22 +34,6 @@ package final class GlobalPool: @unchecked Sendable {  // reason: every mutable 
     }
 
     fileprivate static func enqueue(_ job: UnsafeMutableRawPointer) { shared.append(job) }
-
-    /// - Parameter deadline: on `CLOCK_BOOTTIME`, or on `CLOCK_MONOTONIC` if `isSuspending`.
-    fileprivate static func enqueue(_ job: UnsafeMutableRawPointer, at deadline: UInt64, isSuspending: Bool) {
-        nonisolated(unsafe) let job = job  // reason: the runtime hands a job over
-        // See `EventSource.fire(at:)` for the bit.
-        let time = min(deadline, latest) | (isSuspending ? 0 : 1 << 63)
-        shared.alarms.asyncAfter(deadline: DispatchTime(uptimeNanoseconds: time)) { shared.append(job) }
-    }
-
-    fileprivate static func enqueue(_ job: UnsafeMutableRawPointer, after delay: UInt64) {
-        let (sum, isNever) = MonotonicClock.nanoseconds().addingReportingOverflow(delay)
-        enqueue(job, at: isNever ? latest : sum, isSuspending: false)
-    }
-
-    /// The latest time that Dispatch takes for a time: 146 years.
-    private static let latest: UInt64 = (1 << 62) - 2
 
     private func append(_ job: UnsafeMutableRawPointer) {
         pthread_mutex_lock(mutex)
@@ -89,14 +70,4 @@ package final class GlobalPool: @unchecked Sendable {  // reason: every mutable 
 @_cdecl("baton_pool_enqueue")
 func poolEnqueue(_ job: UnsafeMutableRawPointer) {
     GlobalPool.enqueue(job)
-}
-
-@_cdecl("baton_pool_enqueue_at")
-func poolEnqueue(_ job: UnsafeMutableRawPointer, at deadline: UInt64, isSuspending: Bool) {
-    GlobalPool.enqueue(job, at: deadline, isSuspending: isSuspending)
-}
-
-@_cdecl("baton_pool_enqueue_after")
-func poolEnqueue(_ job: UnsafeMutableRawPointer, after delay: UInt64) {
-    GlobalPool.enqueue(job, after: delay)
 }

@@ -82,7 +82,7 @@ extension Socket {
                 }
                 guard started < addresses.count else { return }
                 group.addTask {
-                    try? await Task.sleep(for: stagger)
+                    try? await Alarm.sleep(for: stagger)
                     return .staggered(after: index)
                 }
             }

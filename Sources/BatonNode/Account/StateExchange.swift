@@ -122,7 +122,7 @@ actor StateExchange {
             while !Task.isCancelled, isBehind(device) {
                 others[device]?.told = nil
                 await inform(device)
-                try? await Task.sleep(for: Self.askingPause)
+                try? await Alarm.sleep(for: Self.askingPause)
             }
         }
         defer { telling.cancel() }
@@ -171,7 +171,7 @@ actor StateExchange {
         Task {
             defer { others[device]?.isAskedAgain = false }
             for pause in Self.questionPauses {
-                try? await Task.sleep(for: pause)
+                try? await Alarm.sleep(for: pause)
                 guard connection.isOpen, !account.isRevoked(device),
                     others[device]?.revision != account.value.state.revision
                 else { return }
@@ -268,7 +268,7 @@ actor StateExchange {
         guard !isToBeStoredAgain else { return }
         isToBeStoredAgain = true
         Task { [weak self, storingPause] in
-            try? await Task.sleep(for: storingPause)
+            try? await Alarm.sleep(for: storingPause)
             await self?.storeNow()
         }
     }
@@ -350,7 +350,7 @@ actor StateExchange {
         others[device]?.attempts = attempts + 1
         others[device]?.isToBeToldAgain = true
         Task {
-            try? await Task.sleep(for: .seconds(2 << attempts))
+            try? await Alarm.sleep(for: .seconds(2 << attempts))
             others[device]?.isToBeToldAgain = false
             guard others[device]?.revision != account.value.state.revision else {
                 others[device]?.attempts = 0

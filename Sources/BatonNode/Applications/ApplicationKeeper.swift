@@ -71,7 +71,7 @@ actor ApplicationKeeper {
         guard let next = lastWrite?.advanced(by: writeInterval), next > now else { return writeRecent() }
         isWriteDue = true
         Task {
-            try? await Task.sleep(until: next, clock: .continuous)
+            try? await Alarm.sleep(for: next - now)
             writeRecent()
         }
     }

@@ -198,7 +198,7 @@ extension Handoff {
             // What came a moment ago may have been on its way when the connection broke.
             let rest = TransferRetry.stallPatience - min(progress.stillness, .now - start)
             if rest > .zero {
-                guard (try? await Task.sleep(for: rest)) != nil else { return }
+                guard (try? await Alarm.sleep(for: rest)) != nil else { return }
                 guard progress.stillness >= TransferRetry.stallPatience else { continue }
             }
             let isThere = await connections.isWhereAnnounced(connection, plan.origin.id)
@@ -214,7 +214,7 @@ extension Handoff {
 
     private func rest(_ pause: Duration) async throws(HandoffError) {
         do {
-            try await Task.sleep(for: pause)
+            try await Alarm.sleep(for: pause)
         } catch {
             throw HandoffError(.cancelled, "the handoff was cancelled")
         }

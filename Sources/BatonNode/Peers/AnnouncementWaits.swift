@@ -17,7 +17,7 @@ final class AnnouncementWaits: Sendable {
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         waiting.withLock { $0[id] = (device, continuation) }
         let timer = Task {
-            try? await Task.sleep(for: pause)
+            try? await Alarm.sleep(for: pause)
             continuation.finish()
         }
         for await _ in stream { break }

@@ -183,7 +183,7 @@ actor AutomaticAcceptance {
                 }
                 startNext()
                 guard outcome.rests else { return }
-                try? await Task.sleep(for: deadlines.rest)
+                try? await Alarm.sleep(for: deadlines.rest)
                 queue.wake(device)
                 startNext()
             }

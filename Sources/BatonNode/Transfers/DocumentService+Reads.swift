@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonDocuments
+import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -245,7 +246,7 @@ extension DocumentService {
             return false
         }
         let leaving = Task {
-            guard (try? await Task.sleep(for: patience)) != nil else { return false }
+            guard (try? await Alarm.sleep(for: patience)) != nil else { return false }
             await origin.reset(.cancelled)
             return true
         }

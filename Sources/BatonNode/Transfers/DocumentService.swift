@@ -173,7 +173,7 @@ private actor DocumentInspector {
                 guard error.code == .missing, ContinuousClock.now < end else { throw error }
             }
             do {
-                try await Task.sleep(for: Self.pause)
+                try await Alarm.sleep(for: Self.pause)
             } catch {
                 throw DocumentError(.cancelled, NameDisplay.escaped(path.bytes))
             }

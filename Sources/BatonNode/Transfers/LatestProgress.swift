@@ -57,7 +57,7 @@ final class LatestProgress: Sendable {
     /// Tells the same again while there is no news, until the task is cancelled: whoever draws it sees the rate fall
     /// while nothing comes. What is waited for is what is waited for by then.
     func repeatWhileStill(_ tell: @Sendable (WireProgressReport) async -> Void) async {
-        while (try? await Task.sleep(for: Self.pause)) != nil {
+        while (try? await Alarm.sleep(for: Self.pause)) != nil {
             let old = state.withLock { .now - $0.time >= Self.pause ? $0.report : nil }
             if let old { await tell(old.progress()) }
         }

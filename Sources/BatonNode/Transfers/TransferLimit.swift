@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 
@@ -108,7 +109,7 @@ actor TransferLimit {
     func drained(within grace: Duration) async {
         let deadline = ContinuousClock.now + grace
         while !running.isEmpty, ContinuousClock.now < deadline {
-            try? await Task.sleep(for: .milliseconds(50))
+            try? await Alarm.sleep(for: .milliseconds(50))
         }
     }
 

@@ -75,7 +75,7 @@ final class UpstreamWriter: Sendable {
             let pause = min(DocumentService.progressInterval, interval)
             var (bytes, news, told) = (report.bytes, Instant.now, Instant.now)
             while Instant.now - news < standstill {
-                try await Task.sleep(for: pause)
+                try await Alarm.sleep(for: pause)
                 let latest = report.bytes
                 if latest != bytes {
                     (bytes, news) = (latest, .now)

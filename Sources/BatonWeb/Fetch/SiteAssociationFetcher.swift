@@ -56,7 +56,7 @@ package struct SiteAssociationFetcher: Sendable {
         let nanoseconds = UInt64(max(0, seconds)) * 1_000_000_000 + UInt64(max(0, attoseconds / 1_000_000_000))
         let deadline = MonotonicClock.nanoseconds() + nanoseconds
         let alarm = Task {
-            try await Task.sleep(for: configuration.time)
+            try await Alarm.sleep(for: configuration.time)
             pending.end(with: .failure(SiteAssociationError(.timedOut, "\(host) did not answer in time")))
         }
         defer { alarm.cancel() }
