@@ -57,7 +57,7 @@ struct LabSilentOriginTests {
         #expect(origin.count("wasContinued") == 0)
     }
 
-    @Test("A stopped application fails each handoff; when it goes on, the questions it finds cost the next one saving")
+    @Test("A stopped application fails each handoff; when it goes on, old questions only delay the next save")
     func stopped() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
@@ -76,11 +76,11 @@ struct LabSilentOriginTests {
         origin.command.program.signal(SIGCONT)
         let accept = try lab.start(2, "accept", "--json")
         try await reader.agree(nth: 3)
-        // Those of both that have given up are one save. Were they two, its own would come too late.
+        // It is asked for the two that have given up first: once, or once for each.
         let answering = Task {
             for nth in 1... {
                 _ = try await origin.nth("willSave", nth)
-                try await Task.sleep(for: .milliseconds(1900))
+                try await Task.sleep(for: .milliseconds(1500))
                 try await origin.save(nth: nth, page: 7)
             }
         }
