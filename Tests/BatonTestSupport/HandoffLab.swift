@@ -10,11 +10,12 @@ package final class HandoffLab: Sendable {
     /// The hosts and their network.
     package let lab: Lab
     /// For documents and destinations; gone with the lab.
-    package let folder: URL
+    package var folder: URL { scratch.url }
 
     /// The account key in a file that only its owner can read, which real devices would not have.
     package let keyFile: URL
 
+    private let scratch: ScratchFolder
     private let names: [String]
     /// Everything that was started here: it runs for as long as the lab does, or until it is told to end.
     private let programs = Mutex<[LabProgram]>([])
@@ -28,9 +29,8 @@ package final class HandoffLab: Sendable {
     package init(_ names: [String] = ["laptop", "desktop"], members: Int? = nil) async throws {
         self.names = names
         lab = try await Lab.make(hosts: names.count)
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-handoff-" + lab.name)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        keyFile = folder.appendingPathComponent("account-key")
+        scratch = try ScratchFolder("handoff")
+        keyFile = scratch.url.appendingPathComponent("account-key")
         let created = try await run(1, "account", "create", "--name", names[0])
         guard let key = created.lines.first else { throw Lab.Failure(description: created.errors) }
         try Data((key + "\n").utf8).write(to: keyFile)
@@ -62,7 +62,7 @@ package final class HandoffLab: Sendable {
         lab.down()
         programs.withLock { $0 = [] }
         nodes.withLock { $0 = [:] }
-        try? FileManager.default.removeItem(at: folder)
+        scratch.remove()
     }
 
     // MARK: Commands

@@ -88,11 +88,12 @@ package final class Lab: Sendable {
 
     private static func execute(_ arguments: [String]) throws -> (ending: ChildProcess.Ending, output: String) {
         // A file and not a pipe: what the lab leaves running would keep a pipe open.
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("baton-lab-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: file) }
-        let output = ChildProcess.Output.file(file.path)
+        let folder = try ScratchFolder("command")
+        defer { folder.remove() }
+        let file = folder.path + "/output"
+        let output = ChildProcess.Output.file(file)
         let ending = try ChildProcess.run(["bash"] + arguments, output: output, error: output).ending
-        return (ending, (try? String(contentsOf: file, encoding: .utf8)) ?? "")
+        return (ending, (try? String(contentsOfFile: file, encoding: .utf8)) ?? "")
     }
 }
 

@@ -5,7 +5,6 @@ package import BatonMessages
 import BatonProtocol
 package import BatonTransport
 import FoundationEssentials
-import Glibc
 import SystemPackage
 
 /// A node of the test's own: a real local socket, answered by the test.
@@ -13,13 +12,8 @@ package final class ScriptedNode: Sendable {
     /// Where it is; the folder goes with the node, unless the test made it.
     package let folder: String
     package let home: Home
-    /// Folders of nodes that live until the process ends, as a program that still waits keeps its node.
-    private static let folders: Lock<Set<String>> = {
-        atexit { for folder in ScriptedNode.folders.withLock({ $0 }) { ScriptedNode.remove(folder) } }
-        return Lock([])
-    }()
-
-    private let ownsFolder: Bool
+    /// Its own folder; `nil` if the test has given it one.
+    private let scratch: ScratchFolder?
     private let listener: Listener
     private let connections = Lock<[Connection]>([])
 
@@ -30,9 +24,14 @@ package final class ScriptedNode: Sendable {
         in folder: String? = nil,
         serve: @escaping @Sendable (WireRequest.OneOf_Kind, BatonTransport.Stream, Connection) async throws -> Void
     ) throws {
-        ownsFolder = folder == nil
-        self.folder = folder ?? Self.makeFolderName()
-        if ownsFolder { Self.folders.withLock { [path = self.folder] in _ = $0.insert(path) } }
+        if let folder {
+            self.folder = folder
+            scratch = nil
+        } else {
+            let made = try ScratchFolder("node")
+            self.folder = made.path
+            scratch = made
+        }
         home = try Home(environment: ["BATON_HOME": self.folder])
         try FileManager.default.createDirectory(
             atPath: home.runtimeFolder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -61,19 +60,7 @@ package final class ScriptedNode: Sendable {
             })
     }
 
-    deinit {
-        listener.close()
-        guard ownsFolder else { return }
-        Self.remove(folder)
-        _ = Self.folders.withLock { $0.remove(folder) }
-    }
-
-    private static func remove(_ folder: String) { try? FileManager.default.removeItem(atPath: folder) }
-
-    /// The name of a folder that a socket's path can be beneath; it is not made.
-    package static func makeFolderName() -> String {
-        FileManager.default.temporaryDirectory.path + "/baton-node-\(UInt64.random(in: 0 ... .max))"
-    }
+    deinit { listener.close() }
 
     /// Ends at once, as a node that was killed: nobody can connect any more, and the connections break.
     package func stop() async {

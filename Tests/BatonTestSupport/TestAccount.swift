@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonAccount
-import FoundationEssentials
 
 package import struct SystemPackage.FilePath
 
 /// An account with some devices, each in a home of its own, in a temporary folder.
 ///
-/// The folder goes when the account is closed or no longer referenced.
+/// The folder goes with the last reference to the account; the values in memory stay usable.
 package final class TestAccount: Sendable {
     /// One device of the account.
     package struct Device: Sendable {
@@ -37,8 +36,10 @@ package final class TestAccount: Sendable {
         }
     }
 
+    private let folder: ScratchFolder
+
     /// The folder that everything is in.
-    package let root: FilePath
+    package var root: FilePath { folder.filePath }
 
     /// The account's key, which a real device would have forgotten.
     package let key: AccountKey
@@ -51,41 +52,25 @@ package final class TestAccount: Sendable {
     /// - Parameter count: How many devices, at least one.
     package init(devices count: Int = 2) throws {
         precondition(count > 0, "an account begins with a device")
-        let name = "baton-test-\(UInt64.random(in: 0 ... .max))"
-        let root = FilePath(FileManager.default.temporaryDirectory.path).appending(name)
-        do {
-            var enrolled: [Device] = []
-            var key: AccountKey?
-            for number in 1...count {
-                let home = root.appending("device-\(number)")
-                let store = AccountStore(folder: home.appending("account"))
-                if let key {
-                    let account = try store.join(key, deviceName: "device-\(number)")
-                    enrolled.append(Device(home: home, store: store, account: account))
-                } else {
-                    let made = try store.make(deviceName: "device-\(number)")
-                    key = made.key
-                    enrolled.append(Device(home: home, store: store, account: made.account))
-                }
+        folder = try ScratchFolder()
+        let root = folder.filePath
+        var enrolled: [Device] = []
+        var key: AccountKey?
+        for number in 1...count {
+            let home = root.appending("device-\(number)")
+            let store = AccountStore(folder: home.appending("account"))
+            if let key {
+                let account = try store.join(key, deviceName: "device-\(number)")
+                enrolled.append(Device(home: home, store: store, account: account))
+            } else {
+                let made = try store.make(deviceName: "device-\(number)")
+                key = made.key
+                enrolled.append(Device(home: home, store: store, account: made.account))
             }
-            guard let key else { throw AccountError.noAccount }
-            self.root = root
-            self.key = key
-            self.devices = enrolled
-        } catch {
-            try? FileManager.default.removeItem(atPath: root.string)
-            throw error
         }
-    }
-
-    deinit { close() }
-
-    /// Removes the folder; the values in memory stay usable.
-    package func close() {
-        // A directory of devices may still save a few files meanwhile.
-        for _ in 0..<100 where FileManager.default.fileExists(atPath: root.string) {
-            try? FileManager.default.removeItem(atPath: root.string)
-        }
+        guard let key else { throw AccountError.noAccount }
+        self.key = key
+        devices = enrolled
     }
 }
 

@@ -37,29 +37,24 @@ package final class WebAuthority: Sendable {
 
     /// The authority's own certificate.
     package let pem: String
-    private let folder: URL
+    private let folder: ScratchFolder
 
     /// Makes a key and a certificate.
     package init(name: String = "Web Authority of a Test") async throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-web-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        let certificate = folder.appendingPathComponent("authority.pem")
+        folder = try ScratchFolder("web")
+        let certificate = folder.path + "/authority.pem"
         try await Self.run(
             [
                 "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
-                "-subj", "/CN=\(name)", "-keyout", folder.appendingPathComponent("authority.key").path,
-                "-out", certificate.path,
+                "-subj", "/CN=\(name)", "-keyout", folder.path + "/authority.key",
+                "-out", certificate,
             ])
-        pem = try String(contentsOf: certificate, encoding: .utf8)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(at: folder)
+        pem = try String(contentsOfFile: certificate, encoding: .utf8)
     }
 
     /// Issues a certificate for a host.
     package func issue(to host: String, _ profile: Profile = Profile()) async throws -> Operator {
-        let file = folder.appendingPathComponent(UUID().uuidString).path
+        let file = folder.path + "/" + UUID().uuidString
         let extensions = """
             basicConstraints=critical,CA:FALSE
             keyUsage=critical,digitalSignature
@@ -78,8 +73,8 @@ package final class WebAuthority: Sendable {
         if profile.isSelfSigned {
             sign += ["-key", file + ".key"]
         } else {
-            sign += ["-CA", folder.appendingPathComponent("authority.pem").path]
-            sign += ["-CAkey", folder.appendingPathComponent("authority.key").path]
+            sign += ["-CA", folder.path + "/authority.pem"]
+            sign += ["-CAkey", folder.path + "/authority.key"]
         }
         try await Self.run(sign)
         return Operator(certificate: file + ".pem", key: file + ".key")
@@ -89,7 +84,7 @@ package final class WebAuthority: Sendable {
     package func sign(
         _ content: [UInt8], as operators: [Operator], _ options: [String] = [], isDetached: Bool = false
     ) async throws -> [UInt8] {
-        let file = folder.appendingPathComponent(UUID().uuidString).path
+        let file = folder.path + "/" + UUID().uuidString
         try Data(content).write(to: URL(fileURLWithPath: file))
         var arguments = ["cms", "-sign", "-binary", "-outform", "DER", "-in", file, "-out", file + ".cms"]
         if !isDetached { arguments.append("-nodetach") }
@@ -99,13 +94,14 @@ package final class WebAuthority: Sendable {
     }
 
     private static func run(_ arguments: [String]) async throws {
-        let output = FileManager.default.temporaryDirectory.appendingPathComponent("baton-web-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: output) }
-        let process = try ChildProcess([command] + arguments, output: .null, error: .file(output.path))
+        let folder = try ScratchFolder("web")
+        defer { folder.remove() }
+        let output = folder.path + "/output"
+        let process = try ChildProcess([command] + arguments, output: .null, error: .file(output))
         // No waitUntilExit, which would hold one of the few threads that tests share.
         try await eventually("openssl \(arguments.first ?? "") has ended", within: .seconds(60)) { !process.isRunning }
         guard process.ending == .exited(0) else {
-            let said = (try? String(contentsOf: output, encoding: .utf8)) ?? ""
+            let said = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
             throw Failure(description: "openssl \(arguments.joined(separator: " ")): \(said)")
         }
     }

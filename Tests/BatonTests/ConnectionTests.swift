@@ -16,8 +16,9 @@ struct ConnectionTests {
 
     @Test("Without a node it says so once, goes on, and offers what is current when one appears")
     func nodeAppears() async throws {
-        let folder = ScriptedNode.makeFolderName()
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let scratch = try ScratchFolder("node")
+        defer { scratch.remove() }
+        let folder = scratch.path
         let (logger, lines) = LogRecorder.make()
         let application = try Application(
             description(), home: try Home(environment: ["BATON_HOME": folder]), logger: logger, deadlines: .short)
@@ -93,8 +94,9 @@ struct ConnectionTests {
 
     @Test("The identifier of an activity outlives the connection")
     func sameIdentifier() async throws {
-        let folder = ScriptedNode.makeFolderName()
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let scratch = try ScratchFolder("node")
+        defer { scratch.remove() }
+        let folder = scratch.path
         let (first, home) = try await ApplicationNode.start(in: folder)
         let application = try Application(
             description(), home: home, logger: LogRecorder.make().0, deadlines: .short)
@@ -150,7 +152,9 @@ struct ConnectionTests {
 
     @Test("While it looks for a node it can be let go as well")
     func letGoWithoutNode() async throws {
-        let home = try Home(environment: ["BATON_HOME": ScriptedNode.makeFolderName()])
+        let scratch = try ScratchFolder("node")
+        defer { scratch.remove() }
+        let home = try Home(environment: ["BATON_HOME": scratch.path])
         weak var application: Application?
         let states: AsyncStream<NodeState>
         do {
@@ -176,7 +180,9 @@ struct ConnectionTests {
             }
             // The runtime's own threads have begun when the first line of a test runs.
             try await Task.sleep(for: .milliseconds(100))
-            let folder = ScriptedNode.makeFolderName()
+            let scratch = try ScratchFolder("node")
+            defer { scratch.remove() }
+            let folder = scratch.path + "/home"
             let (threads, descriptors) = (try count("task"), try count("fd"))
             let application = try Application(
                 Application.Description(identifier: "org.example.notes"),

@@ -16,9 +16,13 @@ struct DocumentTests {
 
     /// A file, and a document of it.
     private final class File: Sendable {
-        let url = FileManager.default.temporaryDirectory.appending(path: "baton-document-\(UUID().uuidString)")
-        init(_ text: String = "hello, world") throws { try Data(text.utf8).write(to: url) }
-        deinit { try? FileManager.default.removeItem(at: url) }
+        private let folder: ScratchFolder
+        var url: URL { folder.url.appending(path: "file") }
+
+        init(_ text: String = "hello, world") throws {
+            folder = try ScratchFolder("document")
+            try folder.write(text, to: "file")
+        }
     }
 
     /// Opens documents and keeps them.
@@ -336,15 +340,14 @@ struct DocumentTests {
         let stage = try await stage()
         let opener = Opener()
         stage.application.delegate = opener
-        let folder = FileManager.default.temporaryDirectory.appending(path: "baton-document-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let path = Array(folder.path(percentEncoded: false).utf8) + Array("/caf".utf8) + [0xE9] + Array(" 1.txt".utf8)
+        let folder = try ScratchFolder("document")
+        defer { folder.remove() }
+        let path = Array(folder.path.utf8) + Array("/caf".utf8) + [0xE9] + Array(" 1.txt".utf8)
         let file = FilePath(platformString: path.map { CChar(bitPattern: $0) } + [0])
         let written = try FileDescriptor.open(
             file, .writeOnly, options: [.create, .exclusiveCreate], permissions: .ownerReadWrite)
         try written.closeAfter { _ = try written.writeAll("it has come".utf8) }
-        let address = folder.absoluteString + "/caf%E9%201.txt"
+        let address = folder.url.absoluteString + "/caf%E9%201.txt"
         let (_, stream) = try await stage.node.ask(
             Self.arrival(
                 .with {
@@ -361,7 +364,7 @@ struct DocumentTests {
         #expect(try await document.read(at: 3, length: 100) == Data("has come".utf8))
         _ = try await stage.application.startAccessing(url)
         #expect(await stage.node.accessed == [String(decoding: path, as: UTF8.self)])
-        let parent = try Document(fileURL: folder, activityType: Self.type, application: stage.application)
+        let parent = try Document(fileURL: folder.url, activityType: Self.type, application: stage.application)
         #expect(try await parent.read(at: 7, length: 9, ofPath: path.suffix(10)) == Data("come".utf8))
         for way in ["caf\u{E9} 1.txt", "..", ""] {
             await #expect(throws: UserActivityError.self) {

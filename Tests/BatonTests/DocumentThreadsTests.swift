@@ -42,11 +42,10 @@ struct DocumentThreadsTests {
     @Test("Reading, editing, moving, coming to the front and watching at once harm nothing; it is as the last left it")
     func hammered() async throws {
         let stage = try await Stage()
-        let folder = FileManager.default.temporaryDirectory.appending(path: "baton-threads-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let folder = try ScratchFolder("threads")
+        defer { folder.remove() }
         let files = try (0..<2).map { number in
-            let file = folder.appending(path: "\(number)")
+            let file = folder.url.appending(path: "\(number)")
             try Data("0123456789".utf8).write(to: file)
             return file
         }
@@ -135,8 +134,7 @@ struct DocumentThreadsTests {
     @Test("Of many who move it at once one is the last, and document, key and title are of that one")
     func moved() async throws {
         let stage = try await Stage()
-        let folder = FileManager.default.temporaryDirectory
-        let files = (0..<4).map { folder.appending(path: "baton-threads-\($0)") }
+        let files = (0..<4).map { URL(filePath: "/nonexistent/\($0)") }
         let document = try Document(fileURL: files[0], activityType: Stage.editing, application: stage.application)
         for round in 0..<50 {
             await withTaskGroup { group in
@@ -162,7 +160,7 @@ struct DocumentThreadsTests {
     @Test("Of threads that bring documents to the front and away, watchers hear the order in which it happened")
     func fronts() async throws {
         let stage = try await Stage()
-        let file = FileManager.default.temporaryDirectory.appending(path: "baton-threads-\(UUID().uuidString)")
+        let file = URL(filePath: "/nonexistent/file")
         for round in 0..<200 {
             let documents = try (0..<2).map { _ in
                 try Document(fileURL: file, activityType: Stage.editing, application: stage.application)
@@ -212,7 +210,7 @@ struct DocumentThreadsTests {
         deadlines.save = .seconds(60)
         deadlines.ownCall = .seconds(60)
         let stage = try await Stage(deadlines: deadlines)
-        let file = FileManager.default.temporaryDirectory.appending(path: "baton-threads-\(UUID().uuidString)")
+        let file = URL(filePath: "/nonexistent/file")
         let document = try Document(
             fileURL: file, activityType: Stage.editing, application: stage.application
         ) {
