@@ -310,14 +310,14 @@ import Testing
 
     @Test("What cannot be removed from an account that is left keeps no other file of it")
     func obstacle() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-leave-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let store = AccountStore(folder: FilePath(folder.path).appending("account"))
+        let scratch = try ScratchFolder("leave")
+        defer { scratch.remove() }
+        let store = AccountStore(folder: scratch.filePath.appending("account"))
         _ = try store.make(deviceName: "laptop")
-        let obstacle = folder.appendingPathComponent("account/.obstacle/within")
-        try FileManager.default.createDirectory(at: obstacle, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            atPath: scratch.path + "/account/.obstacle/within", withIntermediateDirectories: true)
         #expect(throws: AccountError.self) { try store.leave() }
-        let left = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+        let left = try FileManager.default.subpathsOfDirectory(atPath: scratch.path)
         #expect(left.allSatisfy { $0.hasSuffix("within") || $0.hasSuffix(".obstacle") || !$0.contains("/") }, "\(left)")
         #expect(left.contains { $0.hasSuffix("within") })
     }

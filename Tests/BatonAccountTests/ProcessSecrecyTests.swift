@@ -72,9 +72,10 @@ struct ProcessSecrecyTests {
     }
 
     @Test func theAccountKeyIsInNoFileOfTheAccount() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-secrecy-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let store = AccountStore(folder: FilePath(folder.path))
+        let scratch = try ScratchFolder("secrecy")
+        defer { scratch.remove() }
+        let folder = scratch.path + "/account"
+        let store = AccountStore(folder: FilePath(folder))
         let (_, key) = try store.make(deviceName: "laptop")
         let text = key.formatted().withUnsafeBytes { Data($0) }
         let compact = Data(text.filter { $0 != UInt8(ascii: "-") })
@@ -82,12 +83,10 @@ struct ProcessSecrecyTests {
         // The secrets that can enrol devices: the forms of the key, and the authority's key that is derived from it.
         let authority = AccountSecrets(key).certificateAuthoritySeed.withUnsafeBytes { Data($0) }
         let forms = [text, compact, compact.dropFirst(7), raw, raw.base64EncodedData(), authority]
-        let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+        let files = try FileManager.default.subpathsOfDirectory(atPath: folder)
         #expect(!files.isEmpty)
         for file in files {
-            guard let content = FileManager.default.contents(atPath: folder.appendingPathComponent(file).path) else {
-                continue
-            }
+            guard let content = FileManager.default.contents(atPath: folder + "/" + file) else { continue }
             for form in forms { #expect(content.range(of: form) == nil, "\(file)") }
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonTestSupport
 import Foundation
 import Glibc
 import SystemPackage
@@ -15,10 +16,11 @@ private final class LastingPages {
     init(for count: Int) throws {
         let page = Int(getpagesize())
         size = max(1, (count + page - 1) / page) * page
-        let path = FilePath(FileManager.default.temporaryDirectory.path).appending("baton-pages-\(UUID().uuidString)")
+        let folder = try ScratchFolder("pages")
+        defer { folder.remove() }
         file = try FileDescriptor.open(
-            path, .readWrite, options: [.create, .exclusiveCreate], permissions: .ownerReadWrite)
-        unlink(path.string)
+            folder.filePath.appending("pages"), .readWrite, options: [.create, .exclusiveCreate],
+            permissions: .ownerReadWrite)
         try file.resize(to: Int64(size))
     }
 

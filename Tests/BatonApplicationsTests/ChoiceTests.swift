@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import SystemPackage
 import Testing
 
@@ -85,8 +86,9 @@ struct RecentApplicationsTests {
 
     @Test("kept in a file; what is damaged is passed over")
     func file() throws {
-        let folder = try TemporaryFolder()
-        let path = RecentApplications.path(in: folder.path)
+        let folder = try ScratchFolder("applications")
+        defer { folder.remove() }
+        let path = RecentApplications.path(in: folder.filePath)
         #expect(RecentApplications(reading: path).identifiers.isEmpty)
         let longest = (0..<64).map { number in
             String(repeating: "a", count: 198) + (number < 10 ? "0" : "") + "\(number)"
@@ -98,7 +100,7 @@ struct RecentApplicationsTests {
         try folder.write([UInt8](repeating: 0x61, count: 20_000), to: "applications-used")
         #expect(RecentApplications(reading: path).identifiers.isEmpty)
         #expect(throws: Errno.noSuchFileOrDirectory) {
-            try RecentApplications().write(to: folder.path.appending("missing/x"))
+            try RecentApplications().write(to: folder.filePath.appending("missing/x"))
         }
     }
 }

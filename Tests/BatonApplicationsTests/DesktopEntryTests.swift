@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import SystemPackage
 import Testing
 
@@ -12,7 +13,8 @@ struct DesktopEntryTests {
     private static func read(
         _ text: String, id: String = "org.example.editor.desktop", language: String = ""
     ) throws -> DesktopApplication? {
-        let folder = try TemporaryFolder()
+        let folder = try ScratchFolder("applications")
+        defer { folder.remove() }
         return try DesktopApplication.read(
             try folder.write(text, to: id), id: id, locale: DesktopLocale(environment: ["LANG": language]))
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Foundation
 import SystemPackage
 import Testing
@@ -248,7 +249,8 @@ struct InfoPropertyListTests {
         #expect(
             Self.problem(try Self.manifest(Self.plist(""), entitlements: "x { "))
                 == "the file of entitlements is no property list")
-        let folder = try TemporaryFolder()
+        let folder = try ScratchFolder("applications")
+        defer { folder.remove() }
         let text = Array(Self.plist("<key>CFBundleIdentifier</key><string>a</string>").utf8)
         let room = (256 << 10) - text.count
         _ = try InfoPropertyList(reading: folder.write(text + [UInt8](repeating: 0x20, count: room), to: "full"))
@@ -258,7 +260,7 @@ struct InfoPropertyListTests {
         }
         #expect(throws: ApplicationManifestError(.missing, "the file of entitlements does not exist")) {
             try InfoPropertyList(
-                reading: folder.path.appending("full"), entitlements: folder.path.appending("missing"))
+                reading: folder.filePath.appending("full"), entitlements: folder.filePath.appending("missing"))
         }
         #expect(throws: ApplicationManifestError(.malformed, "it is no file")) {
             try InfoPropertyList(reading: "/dev/null")

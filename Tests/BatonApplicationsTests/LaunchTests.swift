@@ -10,12 +10,12 @@ import Testing
 
 /// A home, and a folder of programs in front of the system's.
 private struct Desk {
-    let folder: TemporaryFolder
+    let folder: ScratchFolder
     let home: FilePath
 
     init() throws {
-        folder = try TemporaryFolder()
-        home = folder.path.appending("home")
+        folder = try ScratchFolder("applications")
+        home = folder.filePath.appending("home")
         try FileManager.default.createDirectory(atPath: home.string, withIntermediateDirectories: true)
     }
 
@@ -23,7 +23,7 @@ private struct Desk {
     func launcher(
         _ more: [String: String] = [:], system: Bool = true, answerTime: Duration = .seconds(60)
     ) -> ApplicationLauncher {
-        let own = folder.path.appending("bin").string
+        let own = folder.path + "/bin"
         let environment = ["HOME": home.string, "PATH": system ? own + ":/usr/bin:/bin" : own, "KEPT": "k"]
         return ApplicationLauncher(environment: environment.merging(more) { $1 }, answerTime: answerTime)
     }
@@ -143,8 +143,8 @@ struct ProcessLaunchTests {
     @Test("a program that is not there, cannot be run, or is none, is told apart")
     func failures() async throws {
         let desk = try Desk()
-        try desk.folder.write("x", to: "bin/plain", permissions: 0o644)
-        try desk.folder.write("\u{7F}ELFx", to: "bin/broken", permissions: 0o755)
+        try desk.folder.write("x", to: "bin/plain", mode: 0o644)
+        try desk.folder.write("\u{7F}ELFx", to: "bin/broken", mode: 0o755)
         try desk.folder.write("x", to: "bin/folder/x")
         func code(_ command: [String], needsTerminal: Bool = false, system: Bool = true) async -> LaunchError.Code? {
             do {
@@ -262,7 +262,7 @@ struct UnitLaunchTests {
     func questions() async throws {
         let desk = try Desk()
         let program = try desk.folder.program("ask", "sleep 600 & echo $! > \"$OUT\"; wait")
-        let out = desk.folder.path.appending("process").string
+        let out = desk.folder.path + "/process"
         let environment = ["PATH": "/usr/bin:/bin", "OUT": out]
         let asked = Task { await ShortProcess.run(program, [], environment: environment, within: .seconds(600)) }
         try await eventually("it runs") { desk.folder.read("process")?.hasSuffix("\n") == true }
@@ -380,7 +380,7 @@ struct OpeningTests {
     func browser() async throws {
         let desk = try Desk()
         #expect(await desk.launcher(system: false).defaultBrowserName() == nil)
-        let data = desk.folder.path.appending("data").string
+        let data = desk.folder.path + "/data"
         try desk.folder.write(
             "[Desktop Entry]\nType=Application\nName=Monkey\nName[de]=Affe\nExec=m\n", to: "data/applications/m.desktop"
         )

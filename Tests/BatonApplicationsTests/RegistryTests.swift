@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Foundation
 import SystemPackage
 import Testing
@@ -8,17 +9,17 @@ import Testing
 
 @Suite("The registry of applications")
 struct RegistryTests {
-    private let folder: TemporaryFolder
+    private let folder: ScratchFolder
     private var registry: ApplicationRegistry
 
     init() throws {
-        folder = try TemporaryFolder()
+        folder = try ScratchFolder("registry")
         registry = ApplicationRegistry(
-            configurationFolder: folder.path.appending("config"),
+            configurationFolder: folder.filePath.appending("config"),
             desktopEntries: DesktopEntryFolders(environment: [
-                "XDG_DATA_HOME": folder.path.appending("home").string,
-                "XDG_DATA_DIRS": folder.path.appending("local").string + ":" + folder.path.appending("usr").string,
-                "PATH": folder.path.appending("bin").string,
+                "XDG_DATA_HOME": folder.path + "/home",
+                "XDG_DATA_DIRS": folder.path + "/local:" + folder.path + "/usr",
+                "PATH": folder.path + "/bin",
             ]))
     }
 
@@ -69,7 +70,7 @@ struct RegistryTests {
         try registry.register(Self.manifest("org.example.moved"))
         let text = try #require(folder.read("config/applications/org.example.moved.json"))
         func problems(_ content: String, permissions: Int = 0o600) throws -> String {
-            try folder.write(content, to: "config/applications/org.example.x.json", permissions: permissions)
+            try folder.write(content, to: "config/applications/org.example.x.json", mode: permissions)
             let installed = registry.installed()
             #expect(installed.applications.count == 2)
             #expect(installed.problems.count == 1)
@@ -110,7 +111,7 @@ struct RegistryTests {
         try entry("More", to: "usr/applications/more.desktop")
         let installed = registry.installed()
         #expect(installed.applications.count == 256)
-        #expect(installed.problems.map(\.path) == [folder.path.appending("usr/applications/more.desktop")])
+        #expect(installed.problems.map(\.path) == [folder.filePath.appending("usr/applications/more.desktop")])
     }
 
     @Test("a manifest that would not be read again is not written")
@@ -149,7 +150,7 @@ struct RegistryTests {
         #expect(registry.installed() == InstalledApplications(applications: [], problems: []))
         try folder.write("[Desktop Entry]\nType=Application\nName=N\n", to: "home/applications/org/editor.desktop")
         #expect(registry.installed() == InstalledApplications(applications: [], problems: []))
-        try folder.remove("home/applications/org/editor.desktop")
+        try FileManager.default.removeItem(atPath: folder.path + "/home/applications/org/editor.desktop")
         #expect(registry.installed().applications.map(\.name) == ["Local"])
     }
 
@@ -180,7 +181,7 @@ struct RegistryTests {
         try entry("Deep", to: "usr/applications/1/2/3/4/5/6/7/deep.desktop")
         try entry("Too deep", to: "usr/applications/1/2/3/4/5/6/7/8/deeper.desktop")
         try FileManager.default.createSymbolicLink(
-            atPath: folder.path.appending("usr/applications/loop").string, withDestinationPath: ".")
+            atPath: folder.path + "/usr/applications/loop", withDestinationPath: ".")
         let identifiers = registry.installed().applications.map(\.identifier)
         #expect(identifiers.contains("1-2-3-4-5-6-7-deep"))
         #expect(!identifiers.contains { $0.contains("deeper") })

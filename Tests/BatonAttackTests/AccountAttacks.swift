@@ -95,15 +95,16 @@ struct AccountAttacks {
         ///
         /// - Parameter form: that of the account key, in a copy that has it.
         func enrol(withKey form: Form? = nil) throws -> (device: Account, found: Find?) {
-            let thief = try Scratch()
-            let copy = FilePath(thief.url.appendingPathComponent("account").path)
+            let thief = try ScratchFolder("attack")
+            defer { thief.remove() }
+            let copy = thief.filePath.appending("account")
             try FileManager.default.copyItem(atPath: stolen.store.folder.string, toPath: copy.string)
             if let form {
                 try Data(form.written(account.key)).write(
                     to: URL(fileURLWithPath: copy.appending("left-over").string))
             }
             let found = try find(in: loot(copy), of: stolen.account)
-            let fresh = AccountStore(folder: FilePath(thief.url.appendingPathComponent("new").path))
+            let fresh = AccountStore(folder: thief.filePath.appending("new"))
             let key: AccountKey? = if case .key(let key)? = found { key } else { nil }
             return (try fresh.join(key ?? AccountKey()), found)
         }

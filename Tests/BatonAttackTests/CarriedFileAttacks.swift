@@ -3,6 +3,7 @@
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
+import BatonTestSupport
 import Foundation
 import Logging
 import SwiftProtobuf
@@ -17,11 +18,11 @@ import Testing
 /// CVE-2022-42725, CVE-2023-29380 (Warpinator).
 @Suite("Attacks with files in user info")
 struct CarriedFileAttacks {
-    private let scratch: Scratch
+    private let scratch: ScratchFolder
     private let shared: URL
 
     init() throws {
-        scratch = try Scratch()
+        scratch = try ScratchFolder("attack")
         shared = try scratch.folder("Documents")
         try FileManager.default.createDirectory(
             at: shared.appendingPathComponent("inner"), withIntermediateDirectories: false)
@@ -105,7 +106,7 @@ struct CarriedFileAttacks {
 
     @Test("A link that leads out of a shared folder", arguments: ["out", "inner/out", "way/secret"])
     func link(place: String) async throws {
-        let folder = scratch.url.path
+        let folder = scratch.path
         for (name, target) in [("out", folder + "/secret"), ("inner/out", "../../secret"), ("way", "..")] {
             try FileManager.default.createSymbolicLink(
                 atPath: shared.appendingPathComponent(name).path, withDestinationPath: target)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Foundation
 import SystemPackage
 import Testing
@@ -12,11 +13,11 @@ import Testing
 /// Services: Deduplication in Cloud Storage", IEEE Security & Privacy 2010.
 @Suite("Attacks for digests")
 struct DigestAttacks {
-    private let scratch: Scratch
+    private let scratch: ScratchFolder
     private static let least = Int(OlderCopy.leastSharedSize)
 
     init() throws {
-        scratch = try Scratch()
+        scratch = try ScratchFolder("attack")
     }
 
     /// Whether an origin is told anything of what is here at its document's place.
@@ -26,7 +27,7 @@ struct DigestAttacks {
         let writer = try await DocumentWriter.create(
             try DocumentScan.scan(FilePath(document.path)).tree, from: "hostile",
             in: try DestinationFolder(FilePath(scratch.folder("in-\(UUID().uuidString)").path), checks: checks),
-            ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
+            ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")),
             sharedCopy: copy)
         let batch = try await writer.nextSignatures()
         await writer.end()

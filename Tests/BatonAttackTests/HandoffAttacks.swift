@@ -21,10 +21,10 @@ struct HandoffAttacks {
     /// How long an attack that is refused may take. The node itself needs less. Under the thread sanitizer the floods
     /// of other suites hold both threads of Swift's pool for up to a minute, and every deadline waits for them.
     private static let patience = Duration.seconds(240)
-    private let scratch: Scratch
+    private let scratch: ScratchFolder
 
     init() throws {
-        scratch = try Scratch()
+        scratch = try ScratchFolder("attack")
     }
 
     private func contents(of folder: URL) throws -> [String] {
@@ -302,11 +302,14 @@ struct HandoffAttacks {
     /// so this one is in memory.
     @Test("A document of 2^62 bytes, of which four come")
     func liesAboutSize() async throws {
-        let memory = try Scratch(in: URL(filePath: "/dev/shm"))
+        let memory = URL(filePath: "/dev/shm/baton-attack-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: memory, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: memory) }
         // Each of the two refuses it alone.
         let defences: ReceivingChecks = [.room, .whole]
         func isTaken(with checks: ReceivingChecks) async throws -> Bool {
-            let folder = try memory.folder(UUID().uuidString)
+            let folder = memory.appendingPathComponent(UUID().uuidString)
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
             try await HostileOrigin(size: 1 << 62, records: HostileOrigin.records("evil")).tryToFetch(
                 title: "report.pdf", into: folder, checks: checks)
             return try contents(of: folder) == ["report.pdf"]

@@ -28,11 +28,12 @@ struct LocalSocketAttacks {
 
     @Test("A socket behind which another user listens")
     func strangersSocket() async throws {
-        let scratch = try Scratch()
+        let scratch = try ScratchFolder("attack")
+        defer { scratch.remove() }
         let secret = "org.example.secret-plans"
-        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: scratch.url.path)
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: scratch.path)
         try await attack("an offer is told to another user at the node's path") { defence in
-            let (path, heard) = (scratch.url.path + "/\(defence).socket", try scratch.file("heard-\(defence)", ""))
+            let (path, heard) = (scratch.path + "/\(defence).socket", try scratch.file("heard-\(defence)", ""))
             let process = try ChildProcess(
                 [
                     "setpriv", "--reuid", "\(Self.stranger)", "--regid", "\(Self.stranger)", "--clear-groups", "perl",

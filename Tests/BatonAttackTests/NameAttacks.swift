@@ -2,6 +2,7 @@
 
 import BatonEventLoop
 import BatonMessages
+import BatonTestSupport
 import Foundation
 import Glibc
 import SwiftProtobuf
@@ -18,11 +19,11 @@ import Testing
 /// files and showed names with escapes (CVE-2023-43620).
 @Suite("Attacks with names")
 struct NameAttacks {
-    private let scratch: Scratch
+    private let scratch: ScratchFolder
     private let destination: URL
 
     init() throws {
-        scratch = try Scratch()
+        scratch = try ScratchFolder("attack")
         destination = try scratch.folder("destination")
         _ = try scratch.folder("outside")
     }
@@ -40,7 +41,7 @@ struct NameAttacks {
 
     /// Everything that is there, except in the destination.
     private func outside() throws -> [String] {
-        try FileManager.default.subpathsOfDirectory(atPath: scratch.url.path)
+        try FileManager.default.subpathsOfDirectory(atPath: scratch.path)
             .filter { !$0.hasPrefix("destination/") || $0.hasPrefix("destination/inner/") }.sorted()
     }
 
@@ -60,7 +61,7 @@ struct NameAttacks {
     @Test("An absolute path in the name of a document")
     func absolutePath() async throws {
         try await attack("a document called by an absolute path") { defence in
-            let bytes = Array(scratch.url.appendingPathComponent("outside/absolute").path.utf8)
+            let bytes = Array("\(scratch.path)/outside/absolute".utf8)
             guard let label = defence.isOn ? try? DocumentLabel(bytes) : DocumentLabel(unchecked: bytes) else {
                 return .refused
             }

@@ -62,21 +62,22 @@ struct ConnectTests {
 
     @Test("Socket files: none there, a plain file there, one whose path is long")
     func socketFiles() async throws {
-        let folder = try TemporaryFolder()
-        let missing = SocketAddress.unix(folder.path.appending("missing"))
+        let folder = try ScratchFolder("socket")
+        defer { folder.remove() }
+        let missing = SocketAddress.unix(folder.filePath.appending("missing"))
         let none = await Dialing.failure { () async throws(SocketError) in
             try await Socket.connect(to: missing, on: loop)
         }
         #expect(none?.code == .notFound)
 
-        let plain = folder.path.appending("plain")
+        let plain = folder.filePath.appending("plain")
         try FileDescriptor.open(plain, .writeOnly, options: .create, permissions: .ownerReadWrite).close()
         let refused = await Dialing.failure { () async throws(SocketError) in
             try await Socket.connect(to: .unix(plain), on: loop)
         }
         #expect(refused?.code == .connectionRefused)
 
-        let tooLong = SocketAddress.unix(folder.path.appending(String(repeating: "x", count: 108)))
+        let tooLong = SocketAddress.unix(folder.filePath.appending(String(repeating: "x", count: 108)))
         let long = await Dialing.failure { () async throws(SocketError) in
             try await Socket.connect(to: tooLong, on: loop)
         }
@@ -87,13 +88,13 @@ struct ConnectTests {
             }
             #expect(error != nil)
         }
-        withExtendedLifetime(folder) {}
     }
 
     @Test("An attempt waits for a Unix-domain listener whose queue is full")
     func fullUnixQueue() async throws {
-        let folder = try TemporaryFolder()
-        let listener = try Listener(at: .unix(folder.path.appending("s")), on: loop, backlog: 0)
+        let folder = try ScratchFolder("socket")
+        defer { folder.remove() }
+        let listener = try Listener(at: .unix(folder.filePath.appending("s")), on: loop, backlog: 0)
         let first = try await Socket.connect(to: listener.localAddress, on: loop)
         let full = await Dialing.failure { () async throws(SocketError) in
             try await Socket.connect(to: listener.localAddress, on: loop, timeout: .milliseconds(60))
@@ -104,7 +105,7 @@ struct ConnectTests {
         listener.start { socket in accepted.change { $0.append(socket) } }
         let second = try await waiting.value
         try await eventually("both accepted") { accepted.value.count == 2 }
-        withExtendedLifetime((first, second, folder.path)) {}
+        withExtendedLifetime((first, second)) {}
     }
 
     @Test("The first address that answers wins, without waiting for a silent one")

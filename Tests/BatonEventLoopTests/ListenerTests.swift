@@ -129,8 +129,9 @@ struct ListenerTests {
 
     @Test("A socket file has mode 0600 and goes with the listener")
     func mode() async throws {
-        let folder = try TemporaryFolder()
-        let path = folder.path.appending("node")
+        let folder = try ScratchFolder("socket")
+        defer { folder.remove() }
+        let path = folder.filePath.appending("node")
         let listener = try Listener(at: .unix(path), on: loop)
         #expect(Self.status(path).map { $0.st_mode } == S_IFSOCK | 0o600)
         #expect(listener.localAddress == .unix(path))
@@ -142,24 +143,24 @@ struct ListenerTests {
             _ = try Listener(at: .unix(path), on: loop)
         }
         #expect(Self.status(path) == nil)
-        withExtendedLifetime(folder) {}
     }
 
     @Test("The file of a dead program is replaced")
     func stale() async throws {
-        let folder = try TemporaryFolder()
-        let path = folder.path.appending("node")
+        let folder = try ScratchFolder("socket")
+        defer { folder.remove() }
+        let path = folder.filePath.appending("node")
         try Self.leaveStale(at: path)
         let listener = try Listener(at: .unix(path), on: loop)
         listener.start { _ in }
         _ = try await Socket.connect(to: .unix(path), on: loop)
-        withExtendedLifetime(folder) {}
     }
 
     @Test("The file of a living program is left alone, also when its queue is full")
     func live() async throws {
-        let folder = try TemporaryFolder()
-        let path = folder.path.appending("node")
+        let folder = try ScratchFolder("socket")
+        defer { folder.remove() }
+        let path = folder.filePath.appending("node")
         let first = try Listener(at: .unix(path), on: loop, backlog: 0)
         #expect(Self.code { () throws(SocketError) in try Listener(at: .unix(path), on: loop) } == .addressInUse)
         // The probe of the first try fills the queue for the second.
@@ -169,18 +170,18 @@ struct ListenerTests {
         _ = try await Socket.connect(to: .unix(path), on: loop)
         try await eventually("still serves") { accepted.value >= 1 }
         #expect(Self.status(path) != nil)
-        withExtendedLifetime(folder) {}
     }
 
     @Test("A file, a folder and a link at the path are left alone")
     func notASocket() throws {
-        let folder = try TemporaryFolder()
-        let file = folder.path.appending("file")
+        let folder = try ScratchFolder("socket")
+        defer { folder.remove() }
+        let file = folder.filePath.appending("file")
         let descriptor = try FileDescriptor.open(file, .writeOnly, options: .create, permissions: .ownerReadWrite)
         try descriptor.writeAll([1, 2, 3])
         try descriptor.close()
-        let inner = folder.path.appending("folder")
-        let link = folder.path.appending("link")
+        let inner = folder.filePath.appending("folder")
+        let link = folder.filePath.appending("link")
         #expect(inner.withPlatformString { mkdir($0, 0o700) } == 0)
         #expect(link.withPlatformString { symlink("file", $0) } == 0)
         for path in [file, inner, link] {
@@ -188,13 +189,13 @@ struct ListenerTests {
         }
         #expect(Self.status(file)?.st_size == 3)
         #expect(Self.status(link).map { $0.st_mode & S_IFMT } == S_IFLNK)
-        withExtendedLifetime(folder) {}
     }
 
     @Test("A file that replaced the listener's own is left alone")
     func replaced() throws {
-        let folder = try TemporaryFolder()
-        let path = folder.path.appending("node")
+        let folder = try ScratchFolder("socket")
+        defer { folder.remove() }
+        let path = folder.filePath.appending("node")
         let first = try Listener(at: .unix(path), on: loop)
         #expect(path.withPlatformString { unlink($0) } == 0)
         let second = try Listener(at: .unix(path), on: loop)
@@ -202,13 +203,13 @@ struct ListenerTests {
         #expect(Self.status(path) != nil)
         second.close()
         #expect(Self.status(path) == nil)
-        withExtendedLifetime(folder) {}
     }
 
     @Test("Paths at and beyond the 107 bytes of the kernel's address", arguments: [106, 107, 108, 300])
     func longPaths(_ length: Int) async throws {
-        let folder = try TemporaryFolder()
-        var path = folder.path
+        let folder = try ScratchFolder("socket")
+        defer { folder.remove() }
+        var path = folder.filePath
         // Folders of 60 bytes until the name fills up the rest.
         while length - path.length > 80 {
             path.append(String(repeating: "d", count: 60))
@@ -228,24 +229,24 @@ struct ListenerTests {
             listener.close()
             #expect(Self.status(path) == nil)
         }
-        withExtendedLifetime(folder) {}
     }
 
     @Test("A name that is too long, a folder that is missing")
     func badPaths() throws {
-        let folder = try TemporaryFolder()
-        let long = folder.path.appending(String(repeating: "x", count: 108))
+        let folder = try ScratchFolder("socket")
+        defer { folder.remove() }
+        let long = folder.filePath.appending(String(repeating: "x", count: 108))
         #expect(Self.code { () throws(SocketError) in try Listener(at: .unix(long), on: loop) } == .pathTooLong)
-        let missing = folder.path.appending("none").appending("node")
+        let missing = folder.filePath.appending("none").appending("node")
         #expect(Self.code { () throws(SocketError) in try Listener(at: .unix(missing), on: loop) } == .notFound)
         #expect(Self.code { () throws(SocketError) in try Listener(at: .unix(""), on: loop) } == .invalidAddress)
-        withExtendedLifetime(folder) {}
     }
 
     @Test("Exactly one of several programs that start at once gets the file", arguments: 0..<10)
     func startRace(_ round: Int) async throws {
-        let folder = try TemporaryFolder()
-        let path = folder.path.appending("node")
+        let folder = try ScratchFolder("socket")
+        defer { folder.remove() }
+        let path = folder.filePath.appending("node")
         try Self.leaveStale(at: path)
         let codes = await withTaskGroup(of: (Listener?, SocketError.Code?).self) { group in
             for _ in 0..<8 {
@@ -262,7 +263,6 @@ struct ListenerTests {
         #expect(codes.count { $0.0 != nil } == 1)
         #expect(codes.count { $0.1 == .addressInUse } == 7)
         #expect(Self.status(path) != nil)
-        withExtendedLifetime(folder) {}
     }
 }
 
@@ -322,7 +322,8 @@ extension OwnProcess {
         @Test("A listener releases its descriptors and handlers, and so do failed ones")
         func release() async throws {
             await #expect(processExitsWith: .success) {
-                let folder = try TemporaryFolder()
+                let folder = try ScratchFolder("socket")
+                defer { folder.remove() }
                 let loop = EventLoop(name: "test")
                 let warm = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
                 let accepted = Box<Socket?>(nil)
@@ -335,7 +336,7 @@ extension OwnProcess {
                 let held = Box<[WeakBox<Box<Int>>]>([])
                 for round in 0..<20 {
                     // The handler may hold a socket for a moment if it was released and not closed.
-                    let path = folder.path.appending("node-\(round)")
+                    let path = folder.filePath.appending("node-\(round)")
                     let count = Box(0)
                     held.change { $0.append(WeakBox(count)) }
                     let listener = try Listener(at: .unix(path), on: loop)
@@ -349,7 +350,7 @@ extension OwnProcess {
                 try await eventually("all released") {
                     held.value.allSatisfy(\.isReleased) && Machine.openDescriptors() <= before
                 }
-                withExtendedLifetime((warm, dialed, folder.path)) {}
+                withExtendedLifetime((warm, dialed)) {}
             }
         }
     }

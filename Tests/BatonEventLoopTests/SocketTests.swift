@@ -10,11 +10,12 @@ import Testing
 struct SocketTests {
     @Test("Bytes go both ways, and each side ends its own direction", arguments: ["127.0.0.1", "::1", "unix"])
     func halfClose(_ kind: String) async throws {
-        let folder = try TemporaryFolder()
+        let folder = try ScratchFolder("socket")
+        defer { folder.remove() }
         let loop = EventLoop(name: "test")
         let address: SocketAddress
         if kind == "unix" {
-            address = .unix(folder.path.appending("s"))
+            address = .unix(folder.filePath.appending("s"))
         } else {
             address = .ip(try #require(IPAddress(kind)), port: 0)
         }
@@ -38,7 +39,6 @@ struct SocketTests {
         #expect(await acceptor.error == nil)
         #expect(dialer.socket.remoteAddress == listener.localAddress)
         #expect(acceptor.socket.remoteAddress == dialer.socket.localAddress)
-        withExtendedLifetime(folder) {}
     }
 
     @Test("A slow reader stops the writer, and every byte arrives in order")

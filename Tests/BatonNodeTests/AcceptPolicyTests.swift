@@ -190,17 +190,16 @@ struct AcceptPolicyTests {
 
 @Suite("Accept policy file")
 struct AcceptPolicyFileTests {
-    private final class Scratch: Sendable {
-        let folder = FileManager.default.temporaryDirectory.path + "/baton-policy-\(UUID().uuidString)"
+    private struct Scratch {
+        private let root: ScratchFolder
+        var folder: String { root.path }
         var path: FilePath { FilePath(folder + "/accept-policy") }
         var url: URL { URL(filePath: path.string, directoryHint: .notDirectory) }
 
-        init() throws { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false) }
-        deinit { try? FileManager.default.removeItem(atPath: folder) }
+        init() throws { root = try ScratchFolder("policy") }
 
         func write(_ text: String, mode: Int = 0o600) throws {
-            try Data(text.utf8).write(to: url)
-            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path.string)
+            try root.write(text, to: "accept-policy", mode: mode)
         }
 
         /// Makes a symbolic link in the file's place, or in another.

@@ -22,7 +22,8 @@ struct ApplicationsTests {
 
     /// A home, an empty desktop, and what the node keeps about them.
     private final class Scene: Sendable {
-        let folder: URL
+        private let scratch: ScratchFolder
+        var folder: URL { scratch.url }
         let home: Home
         let applications: Applications
         let handoffSwitch: HandoffSwitchKeeper
@@ -31,8 +32,8 @@ struct ApplicationsTests {
         private let pairs = Lock<[(Connection, Connection)]>([])
 
         init(launchDeadline: Duration = .seconds(30)) async throws {
-            folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-apps-\(UUID().uuidString)")
-            home = try Home(environment: ["BATON_HOME": folder.path])
+            scratch = try ScratchFolder("apps")
+            home = try Home(environment: ["BATON_HOME": scratch.path])
             for path in [home.configurationFolder + "/applications", home.stateFolder] {
                 try FileManager.default.createDirectory(
                     atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -45,7 +46,7 @@ struct ApplicationsTests {
                 keeper: ApplicationKeeper(
                     home: home,
                     environment: [
-                        "PATH": folder.path + "/bin:/usr/bin:/bin", "HOME": folder.path, "XDG_DATA_DIRS": "/none",
+                        "PATH": scratch.path + "/bin:/usr/bin:/bin", "HOME": scratch.path, "XDG_DATA_DIRS": "/none",
                     ],
                     on: storage, logger: logger),
                 handoffSwitch: handoffSwitch,
@@ -54,8 +55,6 @@ struct ApplicationsTests {
                 }, on: loop, launchDeadline: launchDeadline, logger: logger)
             (connection, other) = try await connectedPair(on: loop)
         }
-
-        deinit { try? FileManager.default.removeItem(at: folder) }
 
         /// The switch as a node of this home finds it.
         static func handoffSwitch(

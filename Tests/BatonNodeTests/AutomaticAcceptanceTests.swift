@@ -18,7 +18,8 @@ import Testing
 /// What a node does by itself with documents that a rule of the user accepts.
 @Suite("Rules that accept", .timeLimit(.minutes(5)))
 final class AutomaticAcceptanceTests {
-    private let folder = FileManager.default.temporaryDirectory.path + "/baton-acceptance-\(UUID().uuidString)"
+    private let scratch: ScratchFolder
+    private var folder: String { scratch.path }
     private let parts: NodeParts
     private typealias Opening = @Sendable (FilePath) async throws -> DestinationFolder
 
@@ -35,7 +36,8 @@ final class AutomaticAcceptanceTests {
     private var takenPath: String { folder + "/taken" }
 
     init() throws {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        scratch = try ScratchFolder("acceptance")
+        let folder = scratch.path
         let rules = folder + "/accept-policy"
         try Self.write("accept to=\(folder)\n", to: rules)
         parts = try NodeParts(TestAccount(devices: 4))
@@ -54,8 +56,6 @@ final class AutomaticAcceptanceTests {
                 openDestination: openDestination)
         }
     }
-
-    deinit { try? FileManager.default.removeItem(atPath: folder) }
 
     /// What follows the rules, until it is cancelled.
     ///

@@ -96,9 +96,9 @@ struct DocumentLimitsTests {
 
     @Test("A description that nobody reads ends, and gives its place back")
     func unread() async throws {
-        let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("baton-unread-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: scratch) }
-        let source = scratch.appendingPathComponent("source")
+        let scratch = try ScratchFolder("unread")
+        defer { scratch.remove() }
+        let source = scratch.url.appendingPathComponent("source")
         try FileManager.default.createDirectory(at: source, withIntermediateDirectories: true)
         // More than the window of a stream holds.
         let name = String(repeating: "n", count: 200)
@@ -113,7 +113,7 @@ struct DocumentLimitsTests {
         let limit = TransferLimit(perDevice: 1)
         let service = DocumentService(
             offers: offers, pool: BufferPool(),
-            ledger: try PartFileLedger(stateFolder: FilePath(scratch.path + "/parts")), limit: limit,
+            ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), limit: limit,
             stallDeadline: .milliseconds(300))
         let (node, application) = try await connectedPair(on: loop)
         let document = try await DocumentService.inspect(FilePath(source.path), countedIn: nil)
@@ -139,9 +139,9 @@ struct DocumentLimitsTests {
 
     @Test("Looking at a document ends when whoever asked has gone")
     func gone() async throws {
-        let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("baton-gone-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: scratch) }
-        let source = scratch.appendingPathComponent("source")
+        let scratch = try ScratchFolder("gone")
+        defer { scratch.remove() }
+        let source = scratch.url.appendingPathComponent("source")
         try FileManager.default.createDirectory(at: source, withIntermediateDirectories: true)
         let loop = EventLoop(name: "node")
         let files = SharedFiles(
@@ -151,7 +151,7 @@ struct DocumentLimitsTests {
         let part = ByteBudget(bytes: 64 << 20).part(reserved: 0, ceiling: 64 << 20)
         let service = DocumentService(
             offers: offers, pool: BufferPool(),
-            ledger: try PartFileLedger(stateFolder: FilePath(scratch.path + "/parts")), limit: TransferLimit(),
+            ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), limit: TransferLimit(),
             descriptions: SharedPart(part), absence: .seconds(600))
         let (node, application) = try await connectedPair(on: loop)
         let document = try await DocumentService.inspect(FilePath(source.path), countedIn: service.descriptions)

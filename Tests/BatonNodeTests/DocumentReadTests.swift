@@ -18,7 +18,8 @@ import Testing
 @Suite("Reading a document before it has arrived", .timeLimit(.minutes(5)))
 struct DocumentReadTests {
     private final class Scene: Sendable {
-        let folder: URL
+        private let scratch: ScratchFolder
+        var folder: URL { scratch.url }
         let content: Data
         let tree: DocumentTree
         let service: DocumentService
@@ -36,8 +37,7 @@ struct DocumentReadTests {
             bytes: Int, seed: UInt64, damage: Int? = nil, files: [(path: String, size: Int)] = [],
             version: FileVersion = .none, pool: BufferPool = BufferPool()
         ) async throws {
-            folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-read-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+            scratch = try ScratchFolder("read")
             var generator = SeededGenerator(seed: seed)
             content = Data(generator.bytes(bytes))
             tree = try Self.tree(bytes, files, version)
@@ -47,7 +47,7 @@ struct DocumentReadTests {
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             service = DocumentService(
                 offers: Offers(on: loop, files: files) { _ in }, pool: pool,
-                ledger: try PartFileLedger(stateFolder: FilePath(folder.path + "/parts")), limit: TransferLimit())
+                ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), limit: TransferLimit())
             origin = try await Self.pair(on: loop)
             application = try await Self.pair(on: loop)
             let (far, content, layout) = (origin.far, content, tree.layout)
@@ -81,7 +81,7 @@ struct DocumentReadTests {
         func close() async {
             for connection in [origin.near, origin.far, application.near, application.far] { await connection.close() }
             await serving.value
-            try? FileManager.default.removeItem(at: folder)
+            scratch.remove()
         }
 
         /// Reads as an application does.

@@ -19,9 +19,9 @@ import Testing
 struct DocumentRequestTests {
     @Test("Ten thousand files are one request for what they are, and one for all that is in them")
     func manyFiles() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-many-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let source = folder.appendingPathComponent("source")
+        let folder = try ScratchFolder("many")
+        defer { folder.remove() }
+        let source = folder.url.appendingPathComponent("source")
         for group in 0..<100 {
             let place = source.appendingPathComponent("\(group)")
             try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
@@ -29,7 +29,7 @@ struct DocumentRequestTests {
                 try Data("file \(group) \(number)".utf8).write(to: place.appendingPathComponent("\(number)"))
             }
         }
-        let inbox = folder.appendingPathComponent("inbox")
+        let inbox = folder.url.appendingPathComponent("inbox")
         try FileManager.default.createDirectory(at: inbox, withIntermediateDirectories: false)
 
         let loop = EventLoop(name: "node")
@@ -45,7 +45,7 @@ struct DocumentRequestTests {
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let service = DocumentService(
             offers: Offers(on: loop, files: files) { _ in }, pool: BufferPool(),
-            ledger: try PartFileLedger(stateFolder: FilePath(folder.path + "/parts")), limit: TransferLimit())
+            ledger: try PartFileLedger(stateFolder: folder.filePath.appending("parts")), limit: TransferLimit())
         let described = try await service.describe(from: near, claim: ClaimID())
         let order = DocumentOrder(
             title: "source", origin: "their-device", folder: try await DestinationFolder.open(FilePath(inbox.path)))

@@ -110,7 +110,7 @@ struct FailedTransferTests {
         let offers: Offers
         let claim: ClaimID
 
-        private let scratch: URL
+        private let scratch: ScratchFolder
         private let loop = EventLoop(name: "node")
         private let service: DocumentService
         private let events = Events()
@@ -118,20 +118,18 @@ struct FailedTransferTests {
         private let connections: Lock<[Connection]>
 
         init() async throws {
-            scratch = FileManager.default.temporaryDirectory.appendingPathComponent("baton-failed-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(at: scratch, withIntermediateDirectories: false)
-            let source = scratch.appendingPathComponent("film")
-            try Data(repeating: 1, count: 16 << 20).write(to: source)
+            scratch = try ScratchFolder("failed")
+            let source = try scratch.write([UInt8](repeating: 1, count: 16 << 20), to: "film")
             let files = SharedFiles(
                 path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             offers = Offers(on: loop, files: files, lapse: .milliseconds(100)) { _ in }
             service = DocumentService(
                 offers: offers, pool: BufferPool(),
-                ledger: try PartFileLedger(stateFolder: FilePath(scratch.path + "/parts")), limit: TransferLimit())
+                ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), limit: TransferLimit())
             let (node, application) = try await connectedPair(on: loop)
             connections = Lock([node, application])
-            let document = try await DocumentService.inspect(FilePath(source.path), countedIn: nil)
+            let document = try await DocumentService.inspect(source, countedIn: nil)
             let activity = try OfferedActivity(.with { $0.type = "org.example.film" }, document: document)
             let told = try await offers.offer(activity, from: node)
             hearing = Task { [events] in
@@ -139,10 +137,6 @@ struct FailedTransferTests {
             }
             (claim, _) = try await offers.claim(activity.id, by: FailedTransferTests.device)
             await offers.setDocument(try ScannedDocument(document), of: claim)
-        }
-
-        deinit {
-            try? FileManager.default.removeItem(at: scratch)
         }
 
         /// What was told of the claim since it was made, a row of reports of progress as one.

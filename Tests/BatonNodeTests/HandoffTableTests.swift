@@ -184,10 +184,9 @@ struct HandoffTableTests {
         arguments: [(7, nil), (8, 3)] as [(UInt8, UInt8?)])
     func detached(_ file: UInt8, _ place: UInt8?) async throws {
         let parts = try NodeParts(TestAccount(devices: 1))
-        let path = FilePath(NSTemporaryDirectory() + "/baton-detached-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(atPath: path.string) }
-        let folder = try await DestinationFolder.open(path)
+        let scratch = try ScratchFolder("detached")
+        defer { scratch.remove() }
+        let folder = try await DestinationFolder.open(scratch.filePath)
         func identity(_ file: UInt8?, _ place: UInt8?) -> DocumentIdentity {
             func half(_ value: UInt8?) -> [UInt8] { value.map { [UInt8](repeating: $0, count: 16) } ?? [] }
             return DocumentIdentity(file: half(file), place: half(place))

@@ -4,7 +4,6 @@ import BatonAccount
 import BatonNode
 import BatonTestSupport
 import BatonTransport
-import FoundationEssentials
 import Logging
 import Testing
 
@@ -13,8 +12,9 @@ import Testing
 struct HeldAccountTests {
     @Test("A node lets its account go when it stops, and when it cannot start")
     func letGo() async throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/baton-node-hold-\(UInt64.random(in: 0 ... .max))"
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let scratch = try ScratchFolder("hold")
+        defer { scratch.remove() }
+        let folder = scratch.path
         func home(_ login: String) throws -> Home {
             try Home(environment: ["HOME": folder, "XDG_RUNTIME_DIR": folder + "/" + login])
         }

@@ -18,12 +18,12 @@ import Testing
 struct LocalDocumentRequestTests {
     @Test("Ranges need a handoff and stay within 16 MiB; access needs a shared folder")
     func requests() async throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/baton-local-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let scratch = try ScratchFolder("local")
+        defer { scratch.remove() }
+        let folder = scratch.path
         let home = try Home(environment: ["BATON_HOME": folder])
         _ = try AccountStore(folder: AccountStore.folder(in: home)).make(deviceName: "node")
-        try FileManager.default.createDirectory(atPath: folder + "/shared", withIntermediateDirectories: true)
-        try Data("x".utf8).write(to: URL(filePath: folder + "/shared/file"))
+        try scratch.write("x", to: "shared/file")
         let node = Node(home: home, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try await node.start()
         let connection = try await Connection.connect(

@@ -17,20 +17,18 @@ import Testing
 struct LocalOfferTests {
     /// A running node and a program.
     private final class Scene: Sendable {
-        private let folder: String
+        private let folder: ScratchFolder
         private let node: Node
         let program: Connection
 
         init() async throws {
-            folder = FileManager.default.temporaryDirectory.path + "/baton-offers-\(UUID().uuidString)"
-            let home = try Home(environment: ["BATON_HOME": folder])
+            folder = try ScratchFolder("offers")
+            let home = try Home(environment: ["BATON_HOME": folder.path])
             _ = try AccountStore(folder: AccountStore.folder(in: home)).make(deviceName: "node")
             node = Node(home: home, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             try await node.start()
             program = try await Connection.connect(toLocalSocket: home.socketPath, on: EventLoop(name: "program"))
         }
-
-        deinit { try? FileManager.default.removeItem(atPath: folder) }
 
         func offer(_ id: UInt8, title: String = "", expires: Double = 0) async throws -> BatonTransport.Stream {
             try await program.request(

@@ -6,7 +6,6 @@ import BatonMessages
 import BatonTestSupport
 import Foundation
 import SwiftProtobuf
-import SystemPackage
 import Testing
 
 @testable import BatonNode
@@ -49,13 +48,12 @@ struct OfferRequestTests {
         let both = try OfferedActivity(request { $0.webPageURL = "http://example.org" }, document: nil)
         #expect(both.kind == .application && both.summary.hasWebPage_p)
 
-        let path = NSTemporaryDirectory() + "/baton-offer-\(UUID().uuidString).txt"
-        try Data("hello".utf8).write(to: URL(fileURLWithPath: path))
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let source = try DocumentSource.inspect(FilePath(path))
+        let folder = try ScratchFolder("offer")
+        defer { folder.remove() }
+        let source = try DocumentSource.inspect(folder.write("hello", to: "letter.txt"))
         let document = try OfferedActivity(WireOfferRequest(), document: source)
         #expect(document.kind == .document && document.type == ActivityType.document)
-        #expect(document.title == FilePath(path).lastComponent?.string)
+        #expect(document.title == "letter.txt")
         #expect(document.summary.documentSize == 5)
     }
 

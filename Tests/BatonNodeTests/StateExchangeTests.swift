@@ -21,7 +21,8 @@ import struct SystemPackage.FilePath
 struct StateExchangeTests {
     /// A running node, with the account key and a second device of the account.
     private final class Scene: Sendable {
-        let folder: String
+        private let scratch: ScratchFolder
+        var folder: String { scratch.path }
         let key: AccountKey
         let node: Node
         let store: AccountStore
@@ -41,12 +42,12 @@ struct StateExchangeTests {
             revocations: Int = 0, listsDeadline: Duration = .seconds(120), catchUpDeadline: Duration = .seconds(120),
             storingPause: Duration = .seconds(3600)
         ) async throws {
-            folder = FileManager.default.temporaryDirectory.path + "/baton-exchange-\(UInt64.random(in: 0 ... .max))"
-            let home = try Home(environment: ["BATON_HOME": folder])
+            scratch = try ScratchFolder("exchange")
+            let home = try Home(environment: ["BATON_HOME": scratch.path])
             store = AccountStore(folder: AccountStore.folder(in: home))
             key = try store.make(deviceName: "node").key
             secrets = AccountSecrets(key)
-            let second = AccountStore(folder: FilePath(folder + "/second/account"))
+            let second = AccountStore(folder: scratch.filePath.appending("second/account"))
             member = try second.join(key, deviceName: "member")
             var account = try store.load()
             for number in 0..<revocations {
@@ -63,8 +64,6 @@ struct StateExchangeTests {
             try await node.start()
             port = try #require(await node.port)
         }
-
-        deinit { try? FileManager.default.removeItem(atPath: folder) }
 
         func close() async { await node.stop() }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Foundation
 import Glibc
 import Testing
@@ -10,8 +11,9 @@ import Testing
 struct HomeTests {
     @Test("Without XDG_RUNTIME_DIR the socket is in the user's run-time folder, if that is the user's alone")
     func runtimeFolder() throws {
-        let users = FileManager.default.temporaryDirectory.path + "/baton-users-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: users) }
+        let scratch = try ScratchFolder("users")
+        defer { scratch.remove() }
+        let users = scratch.path
         let own = "\(users)/\(geteuid())"
         func socket(_ runtime: String? = nil) throws -> String {
             var environment = ["HOME": "/home/user"]

@@ -50,10 +50,10 @@ struct DocumentationTests {
 
     @Test("The note of the first article is offered, saved and continued")
     func note() async throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/baton-note-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let node = try await ApplicationNode(in: folder)
-        let note = try await Note(homeFolder: folder)
+        let folder = try ScratchFolder("note")
+        defer { folder.remove() }
+        let node = try await ApplicationNode(in: folder.path)
+        let note = try await Note(homeFolder: folder.path)
         await MainActor.run {
             note.text = "Milk"
             note.edit()

@@ -14,9 +14,9 @@ import Testing
 /// The tests run one after the other, since they share the main actor and a delegate has 5 s.
 @Suite("ShopSnap and what it cannot take", .serialized) @MainActor struct ShopTests {
     private func inHome(_ body: (String) async throws -> Void) async throws {
-        let home = FileManager.default.temporaryDirectory.path + "/baton-shop-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: home) }
-        try await body(home)
+        let home = try ScratchFolder("shop")
+        defer { home.remove() }
+        try await body(home.path)
     }
 
     @Test("A list of version 9 is not handled, is told by its version, and takes nothing of what is here")
@@ -250,7 +250,6 @@ import Testing
     @Test("On a full disk it is said that the list is not kept; the one that is kept stays, and later all is kept")
     func fullDisk() async throws {
         try await inHome { home in
-            try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: true)
             let outcome = try await FullDisk.run(at: home, bytes: 64 << 10) { filler in
                 let file = ListFile(environment: ["BATON_HOME": home])
                 var list = ShoppingList()

@@ -113,10 +113,10 @@ struct ShoppingListTests {
 
 @Suite("The file of the shopping list")
 struct ListFileTests {
-    /// A file in a folder that the test removes.
+    /// A file in a folder of its own.
     private func withFile(_ body: (ListFile) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("shopsnap-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let folder = try ScratchFolder("list")
+        defer { folder.remove() }
         try body(ListFile(environment: ["BATON_HOME": folder.path]))
     }
 

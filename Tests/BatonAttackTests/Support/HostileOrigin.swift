@@ -51,7 +51,8 @@ struct HostileOrigin: Sendable {
         copies: [FilePath] = [], checks: ReceivingChecks = .all, stallDeadline: Duration = .seconds(30),
         leastProgress: Int = 16 << 10
     ) async throws {
-        let scratch = try Scratch()
+        let scratch = try ScratchFolder("attack")
+        defer { scratch.remove() }
         let loop = EventLoop(name: "node")
         var limits = Limits()
         limits.initialStreamWindow = window
@@ -59,7 +60,7 @@ struct HostileOrigin: Sendable {
         let serving = Task { await serve(far) }
         let service = DocumentService(
             offers: Offers(on: loop, files: try .none()) { _ in }, pool: BufferPool(),
-            ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
+            ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")),
             limit: TransferLimit(), stallDeadline: stallDeadline, leastProgress: leastProgress)
         defer {
             serving.cancel()

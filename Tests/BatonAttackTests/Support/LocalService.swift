@@ -15,7 +15,7 @@ import Testing
 
 /// A node that runs, as the programs of its user and whoever is on its network reach it.
 final class LocalService: Sendable {
-    private let scratch: Scratch
+    private let scratch: ScratchFolder
     /// The node is its first device.
     let account: TestAccount
     private let node: Node
@@ -23,13 +23,13 @@ final class LocalService: Sendable {
     private let loop = EventLoop(name: "visitors")
 
     init(devices: Int = 1, limits: NodeLimits = NodeLimits()) async throws {
-        scratch = try Scratch()
+        scratch = try ScratchFolder("attack")
         account = try TestAccount(devices: devices)
         var seams = NodeSeams()
         seams.limits = limits
         // The visitors have heard no announcement.
         seams.clockDelay = .zero
-        let home = try Home(environment: ["BATON_HOME": scratch.url.appendingPathComponent("home").path])
+        let home = try Home(environment: ["BATON_HOME": scratch.path + "/home"])
         try FileManager.default.createDirectory(
             atPath: home.stateFolder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         try FileManager.default.moveItem(

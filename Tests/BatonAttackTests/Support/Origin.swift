@@ -16,18 +16,7 @@ import Testing
 @testable import BatonNode
 @testable import BatonTransport
 
-/// A folder of one test, removed with everything in it.
-final class Scratch: Sendable {
-    let url: URL
-
-    /// - Parameter place: where it is made.
-    init(in place: URL = FileManager.default.temporaryDirectory) throws {
-        url = place.appendingPathComponent("baton-attack-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
-    }
-
-    deinit { try? FileManager.default.removeItem(at: url) }
-
+extension ScratchFolder {
     func folder(_ name: String) throws -> URL {
         let folder = url.appendingPathComponent(name)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -35,9 +24,7 @@ final class Scratch: Sendable {
     }
 
     func file(_ name: String, _ text: String) throws -> URL {
-        let file = url.appendingPathComponent(name)
-        try Data(text.utf8).write(to: file)
-        return file
+        URL(filePath: try write(text, to: name, mode: 0o644).string)
     }
 }
 
@@ -59,7 +46,7 @@ final class Origin: Sendable {
     private let service: PeerService
     private let account: TestAccount
     private let loop = EventLoop(name: "origin")
-    private let scratch: Scratch
+    private let scratch: ScratchFolder
     private let application: (node: Connection, program: Connection)
 
     /// - Parameters:
@@ -76,7 +63,7 @@ final class Origin: Sendable {
         localRequests: PeerService.LocalRequests? = nil,
         exchange: StateExchange? = nil
     ) async throws {
-        scratch = try Scratch()
+        scratch = try ScratchFolder("attack")
         let folder = try scratch.folder("reports")
         let file = try scratch.file("reports/report.txt", Self.secret + String(repeating: ".", count: bytes))
         var request = WireOfferRequest()
@@ -86,7 +73,7 @@ final class Origin: Sendable {
         offers = Offers(on: loop, files: try .none(), checks: checks) { _ in }
         let documents = DocumentService(
             offers: offers, pool: BufferPool(),
-            ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
+            ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")),
             limit: TransferLimit(), stallDeadline: stallDeadline, descriptions: descriptions)
         account = try TestAccount()
         service = PeerService(

@@ -121,10 +121,11 @@ struct BridgeMessageTests {
         let type = "org.example.note"
         let application = try Application(
             .init(identifier: "org.example.editor", continues: [ContinuedActivityType(type)]), home: home)
-        let output = FileManager.default.temporaryDirectory.appending(path: "baton-bridge-\(UUID().uuidString)")
+        let folder = try ScratchFolder("bridge")
+        defer { folder.remove() }
+        let output = folder.url.appending(path: "output")
         let printed = try FileDescriptor.open(
             FilePath(output.path), .writeOnly, options: [.create, .exclusiveCreate], permissions: .ownerReadWrite)
-        defer { try? FileManager.default.removeItem(at: output) }
         let bridge = Bridge(application: application, printer: BridgePrinter(to: try ByteChannel(printed)) { _ in })
         await bridge.start()
         #expect(await eventually { await node.registrations.count == 1 })

@@ -10,8 +10,7 @@ import Testing
 /// The built command without a node: mistakes of the program, and the end.
 @Suite("baton application", .timeLimit(.minutes(2)))
 struct BridgeProcessTests {
-    private static func manifest() throws -> String {
-        let file = FileManager.default.temporaryDirectory.path + "/baton-bridge-\(UUID().uuidString).plist"
+    private static func manifest(in folder: ScratchFolder) throws -> String {
         let text = """
             <plist version="1.0"><dict>
                 <key>CFBundleIdentifier</key><string>org.example.editor</string>
@@ -19,13 +18,13 @@ struct BridgeProcessTests {
                 <key>NSUserActivityTypes</key><array><string>org.example.note</string></array>
             </dict></plist>
             """
-        try Data(text.utf8).write(to: URL(filePath: file))
-        return file
+        return try folder.write(text, to: "Info.plist").string
     }
 
     private func run(_ lines: [String]) async throws -> (status: Int32, events: [String]) {
-        let file = try Self.manifest()
-        defer { try? FileManager.default.removeItem(atPath: file) }
+        let folder = try ScratchFolder("bridge")
+        defer { folder.remove() }
+        let file = try Self.manifest(in: folder)
         let result = try await BuiltCommand.run(
             ["application", "--manifest", file], input: lines.map { $0 + "\n" }.joined())
         return (result.status, result.output.split(separator: "\n").map(String.init))
@@ -84,8 +83,9 @@ struct BridgeProcessTests {
     @Test("streams are of activities that were continued, and say so otherwise")
     func streams() async throws {
         // The answer may be slow. The input stays open until it arrives.
-        let file = try Self.manifest()
-        defer { try? FileManager.default.removeItem(atPath: file) }
+        let folder = try ScratchFolder("bridge")
+        defer { folder.remove() }
+        let file = try Self.manifest(in: folder)
         let program = try ChildProcess(
             [BuiltCommand.path.string, "application", "--manifest", file],
             environment: ["BATON_HOME": "/nonexistent/baton"], output: .pipe, error: .null)

@@ -1,39 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import BatonTestSupport
 import Foundation
 import Testing
 
 @testable import BatonCLI
 
+extension ScratchFolder {
+    /// Runs the command in this home, with desktop entries of its own.
+    fileprivate func run(_ arguments: String...) async throws -> BuiltCommand.Result {
+        try await BuiltCommand.run(
+            ["applications"] + arguments, home: path, in: path,
+            environment: ["XDG_DATA_HOME": path + "/data", "XDG_DATA_DIRS": path + "/none"])
+    }
+}
+
 @Suite("baton applications")
 struct ApplicationsTests {
-    /// A home for one test, with desktop entries of its own. It is removed after the test.
-    private final class Home: Sendable {
-        let path = FileManager.default.temporaryDirectory.path + "/baton-applications-\(UUID().uuidString)"
-
-        init() throws {
-            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-
-        @discardableResult
-        func write(_ text: String, to name: String) throws -> String {
-            let file = URL(filePath: path + "/" + name)
-            try FileManager.default.createDirectory(
-                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try Data(text.utf8).write(to: file)
-            return file.path
-        }
-
-        func run(_ arguments: String...) async throws -> BuiltCommand.Result {
-            try await BuiltCommand.run(
-                ["applications"] + arguments, home: path, in: path,
-                environment: ["XDG_DATA_HOME": path + "/data", "XDG_DATA_DIRS": path + "/none"])
-        }
-    }
-
     private static let info = """
         <plist version="1.0"><dict>
             <key>CFBundleIdentifier</key><string>$(PRODUCT_BUNDLE_IDENTIFIER)</string>
@@ -58,7 +42,8 @@ struct ApplicationsTests {
 
     @Test("registered, listed for people and as JSON, removed")
     func roundTrip() async throws {
-        let home = try Home()
+        let home = try ScratchFolder("applications")
+        defer { home.remove() }
         let empty = try await home.run()
         #expect(empty.status == 0 && empty.output.isEmpty)
         #expect(empty.errors.hasPrefix("No application here continues activities: register one with"))
@@ -102,7 +87,8 @@ struct ApplicationsTests {
 
     @Test("no team, nothing to continue, and registering again are said")
     func remarks() async throws {
-        let home = try Home()
+        let home = try ScratchFolder("applications")
+        defer { home.remove() }
         try home.write(
             "<plist><dict><key>BatonCommand</key><string>cat</string></dict></plist>", to: "own.plist")
         let first = try await home.run("register", "own.plist", "--set", "PRODUCT_BUNDLE_IDENTIFIER=org.example.cat")
@@ -120,7 +106,8 @@ struct ApplicationsTests {
 
     @Test("bad input is told in a sentence that says what to do")
     func refusals() async throws {
-        let home = try Home()
+        let home = try ScratchFolder("applications")
+        defer { home.remove() }
         let file = try home.write(Self.info, to: "Info.plist")
         func refusal(_ arguments: String...) async throws -> String {
             let result = try await BuiltCommand.run(
@@ -159,7 +146,8 @@ struct ApplicationsTests {
 
     @Test("desktop entries are listed, a broken one is named, and removing one says what it is")
     func desktopEntries() async throws {
-        let home = try Home()
+        let home = try ScratchFolder("applications")
+        defer { home.remove() }
         let entry = try home.write(
             "[Desktop Entry]\nType=Application\nName=Editor\nExec=editor %F\nX-Baton-Types=org.example.a;\n",
             to: "data/applications/org.example.editor.desktop")

@@ -15,11 +15,13 @@ import struct SystemPackage.FilePath
 struct HeldAccountTests {
     /// A device with an account, and the id of another device to revoke.
     private final class Device: Sendable {
-        let folder = FileManager.default.temporaryDirectory.path + "/baton-held-\(UUID().uuidString)"
+        private let scratch: ScratchFolder
+        var folder: String { scratch.path }
         let lost: String
 
         init() async throws {
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            scratch = try ScratchFolder("held")
+            let folder = scratch.path
             let environment = Self.environment(folder, "a")
             let made = try await BuiltCommand.run(["account", "create"], environment: environment)
             try #require(made.status == 0, "\(made.errors)")
@@ -32,8 +34,6 @@ struct HeldAccountTests {
             let shown = try await BuiltCommand.run(["account", "show", "--json"], home: other)
             lost = String(shown.output.split(separator: "\"")[11])
         }
-
-        deinit { try? FileManager.default.removeItem(atPath: folder) }
 
         /// The environment of a login with a run-time folder of this name.
         static func environment(_ folder: String, _ login: String) -> [String: String] {

@@ -14,18 +14,13 @@ struct LocalSecrecyTests {
     private static let owner = 65533
     private static let stranger = 65532
 
-    /// A home of `owner`, which is removed after the test.
-    private final class Home: Sendable {
-        let path: String
-
-        init() throws {
-            path = FileManager.default.temporaryDirectory.path + "/baton-secrecy-\(UUID().uuidString)"
-            try FileManager.default.createDirectory(
-                atPath: path, withIntermediateDirectories: false,
-                attributes: [.posixPermissions: 0o755, .ownerAccountID: owner, .groupOwnerAccountID: owner])
-        }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
+    /// A home of `owner`.
+    private func makeHome() throws -> ScratchFolder {
+        let home = try ScratchFolder("secrecy")
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o755, .ownerAccountID: Self.owner, .groupOwnerAccountID: Self.owner],
+            ofItemAtPath: home.path)
+        return home
     }
 
     /// A program that runs until the test ends.
@@ -64,13 +59,13 @@ struct LocalSecrecyTests {
         return (result.terminationStatus, result.standardOutput, result.standardError)
     }
 
-    private func makeAccount(_ home: Home) async throws -> String {
+    private func makeAccount(_ home: ScratchFolder) async throws -> String {
         let made = try await run([BuiltCommand.path.string, "account", "create"], by: Self.owner, home: home.path)
         #expect(made.status == .exited(0))
         return made.output.filter { $0 != "\n" }
     }
 
-    private func startNode(_ home: Home) async throws -> Program {
+    private func startNode(_ home: ScratchFolder) async throws -> Program {
         let node = try Program(
             [BuiltCommand.path.string, "node", "--verbose"], by: Self.owner, home: home.path, folder: home.path)
         #expect(await eventually { node.log.contains("ready on port") }, "\(node.log)")
@@ -79,7 +74,8 @@ struct LocalSecrecyTests {
 
     @Test("Neither another user nor another program of the same user reads a node's memory or environment")
     func memory() async throws {
-        let home = try Home()
+        let home = try makeHome()
+        defer { home.remove() }
         _ = try await makeAccount(home)
         let node = try await startNode(home)
         let others = try Program(["sleep", "60"], by: Self.owner, home: home.path, folder: home.path)
@@ -98,7 +94,8 @@ struct LocalSecrecyTests {
 
     @Test("A node that is killed by a fault leaves no core")
     func core() async throws {
-        let home = try Home()
+        let home = try makeHome()
+        defer { home.remove() }
         _ = try await makeAccount(home)
         let node = try await startNode(home)
         node.process.signal(SIGSEGV)
@@ -118,9 +115,11 @@ struct LocalSecrecyTests {
 
     @Test("The account key is in no argument, environment, log or file, and not in a node's memory")
     func accountKey() async throws {
-        let home = try Home()
+        let home = try makeHome()
+        defer { home.remove() }
         let key = try await makeAccount(home)
-        let second = try Home()
+        let second = try makeHome()
+        defer { second.remove() }
         let joining = try Program(
             [BuiltCommand.path.string, "account", "join"], by: Self.owner, home: second.path, folder: second.path)
         try joining.process.input.write(contentsOf: Data((key + "\n").utf8))
@@ -169,7 +168,8 @@ struct LocalSecrecyTests {
 
     @Test("Another user gets nothing from the local socket; root and the owner do")
     func socket() async throws {
-        let home = try Home()
+        let home = try makeHome()
+        defer { home.remove() }
         _ = try await makeAccount(home)
         let node = try await startNode(home)
         let socket = home.path + "/run/node.socket"
@@ -201,7 +201,8 @@ struct LocalSecrecyTests {
 
     @Test("A command says nothing to a socket behind which another user listens")
     func strangersSocket() async throws {
-        let home = try Home()
+        let home = try makeHome()
+        defer { home.remove() }
         _ = try await makeAccount(home)
         let folder = home.path + "/run"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

@@ -4,6 +4,7 @@ import ArgumentParser
 import Baton
 import BatonMessages
 import BatonProtocol
+import BatonTestSupport
 import Foundation
 import SystemPackage
 import Testing
@@ -72,15 +73,14 @@ struct ParsingTests {
 
     @Test("A `..` behind a link leads where the system says, and a link in last place keeps its name")
     func pathsThroughLinks() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-links-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let folder = try ScratchFolder("links")
+        defer { folder.remove() }
         let files = FileManager.default
-        try files.createDirectory(at: folder.appendingPathComponent("data/v5"), withIntermediateDirectories: true)
-        try Data("meant".utf8).write(to: folder.appendingPathComponent("data/report"))
-        try Data("other".utf8).write(to: folder.appendingPathComponent("report"))
+        try files.createDirectory(atPath: folder.path + "/data/v5", withIntermediateDirectories: true)
+        try folder.write("meant", to: "data/report")
+        try folder.write("other", to: "report")
         for (name, target) in [("cur", "data/v5"), ("data/latest", "report")] {
-            try files.createSymbolicLink(
-                atPath: folder.appendingPathComponent(name).path, withDestinationPath: target)
+            try files.createSymbolicLink(atPath: folder.path + "/" + name, withDestinationPath: target)
         }
         func path(_ rest: String) -> FilePath { FilePath(folder.path + "/" + rest) }
 
@@ -104,14 +104,12 @@ struct ParsingTests {
 
     @Test("user info from a pipe is read once and can be asked for again; from a file it is read anew")
     func userInfoSources() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-info-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let file = folder.appendingPathComponent("info.json")
-        try Data(#"{"a":1}"#.utf8).write(to: file)
-        let fromFile = try OfferDraft(type: "a", userInfo: "@\(file.path)")
+        let folder = try ScratchFolder("info")
+        defer { folder.remove() }
+        try folder.write(#"{"a":1}"#, to: "info.json")
+        let fromFile = try OfferDraft(type: "a", userInfo: "@\(folder.path)/info.json")
         #expect(try UserInfo(fromFile.request().userInfo) == ["a": 1])
-        try Data(#"{"a":2}"#.utf8).write(to: file)
+        try folder.write(#"{"a":2}"#, to: "info.json")
         #expect(try UserInfo(fromFile.request().userInfo) == ["a": 2])
 
         let pipe = Pipe()

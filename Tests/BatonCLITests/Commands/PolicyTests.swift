@@ -1,39 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
+import BatonTestSupport
 import Testing
 
 @testable import BatonCLI
 
+extension ScratchFolder {
+    /// Writes the policy of this home.
+    fileprivate func writePolicy(_ text: String) throws { try write(text, to: "config/accept-policy") }
+}
+
 @Suite("baton policy")
 struct PolicyTests {
-    /// A home for one test, which is removed after it.
-    private final class Home: Sendable {
-        let path = FileManager.default.temporaryDirectory.path + "/baton-policy-\(UUID().uuidString)"
-
-        init() throws {
-            try FileManager.default.createDirectory(
-                atPath: path + "/config", withIntermediateDirectories: true)
-        }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-
-        @discardableResult
-        func write(_ text: String, to name: String = "config/accept-policy") throws -> String {
-            let file = path + "/" + name
-            try Data(text.utf8).write(to: URL(filePath: file))
-            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
-            return file
-        }
-    }
-
     @Test("the rules in force are shown, for people and as JSON, or that there are none")
     func show() async throws {
-        let home = try Home()
+        let home = try ScratchFolder("policy")
+        defer { home.remove() }
         let none = try await BuiltCommand.run(["policy"], home: home.path)
         #expect(none.status == 0 && none.output.isEmpty)
         #expect(none.errors.hasPrefix("Nothing is accepted for you: \(home.path)/config/accept-policy does not exist"))
-        try home.write("# mine\nrefuse device=\"old\u{202E} tablet\"\n")
+        try home.writePolicy("# mine\nrefuse device=\"old\u{202E} tablet\"\n")
         let shown = try await BuiltCommand.run(["policy"], home: home.path)
         #expect(shown.output == "line 2  refuse device=\"old\\u{202e} tablet\"\n")
         let json = try await BuiltCommand.run(["policy", "show", "--json"], home: home.path)
@@ -42,19 +28,21 @@ struct PolicyTests {
 
     @Test("a check names the place of what is wrong, and folders that are missing")
     func check() async throws {
-        let home = try Home()
-        try home.write("accept to=/nonexistent/scans\n")
+        let home = try ScratchFolder("policy")
+        defer { home.remove() }
+        try home.writePolicy("accept to=/nonexistent/scans\n")
         let right = try await BuiltCommand.run(["policy", "check"], home: home.path)
         #expect(right.status == 0)
         #expect(right.errors.contains("line 1: the folder /nonexistent/scans cannot be written to"))
         #expect(right.errors.contains("is right: 1 rule."))
-        let draft = try home.write("ask\nrefuse max=lots\n", to: "draft")
+        let draft = home.path + "/draft"
+        try home.write("ask\nrefuse max=lots\n", to: "draft")
         let wrong = try await BuiltCommand.run(["policy", "check", draft], home: home.path)
         #expect(wrong.status == ExitStatus.usage.rawValue)
         #expect(
             wrong.errors == "baton: \(draft): line 2, column 8: \"lots\" is no size: "
                 + "write 500, 100KB, 20MB, 1.5GB or 4GiB\n")
-        try home.write("allow\n")
+        try home.writePolicy("allow\n")
         let broken = try await BuiltCommand.run(["policy"], home: home.path)
         #expect(broken.status == ExitStatus.usage.rawValue && broken.output.isEmpty)
         #expect(broken.errors.contains("until it is mended, what it does not refuse is asked about"))

@@ -1,33 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import FoundationEssentials
 import Subprocess
 import SystemPackage
 import Testing
 
 @testable import BatonCLI
-
-/// A folder for one test, which is removed after it.
-private final class Folder: Sendable {
-    let path: String
-
-    init() throws {
-        path = FileManager.default.temporaryDirectory.path + "/baton-cli-\(UInt64.random(in: 0 ... .max))"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(atPath: path)
-    }
-
-    /// Writes a file and returns its path.
-    func write(_ text: String, to name: String, mode: Int = 0o600) throws -> String {
-        let file = path + "/" + name
-        try Data(text.utf8).write(to: URL(filePath: file))
-        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
-        return file
-    }
-}
 
 @Suite("The built command")
 struct ProcessTests {
@@ -82,7 +61,8 @@ struct ProcessTests {
 
     @Test("an account: its key alone on standard output, once; joined by file and by standard input")
     func account() async throws {
-        let folder = try Folder()
+        let folder = try ScratchFolder("cli")
+        defer { folder.remove() }
         let first = try await BuiltCommand.run(["account", "create", "--name", "laptop"], home: folder.path + "/1")
         #expect(first.status == 0)
         #expect(first.output.wholeMatch(of: /baton1(-[0-9a-z]{1,4})+\n/) != nil)
@@ -102,7 +82,7 @@ struct ProcessTests {
             input: key.uppercased() + "\nmore")
         #expect(piped.status == 0)
         #expect(piped.output.isEmpty)
-        let file = try folder.write(key + "\n", to: "key")
+        let file = try folder.write(key + "\n", to: "key").string
         let joined = try await BuiltCommand.run(
             ["account", "join", "--no-wait", "--key-file", file], home: folder.path + "/3")
         #expect(joined.status == 0)
@@ -146,7 +126,8 @@ struct ProcessTests {
 
     @Test("A question is asked until it is answered with yes or no, and no changes nothing")
     func confirmation() async throws {
-        let folder = try Folder()
+        let folder = try ScratchFolder("cli")
+        defer { folder.remove() }
         _ = try await BuiltCommand.run(["account", "create"], home: folder.path)
         let question = "leave everything as it is: "
         let kept = try TerminalDialogue.run(
@@ -162,7 +143,8 @@ struct ProcessTests {
 
     @Test("A mistyped account key is asked for again")
     func mistypedKey() async throws {
-        let folder = try Folder()
+        let folder = try ScratchFolder("cli")
+        defer { folder.remove() }
         let made = try await BuiltCommand.run(["account", "create"], home: folder.path + "/1")
         let key = made.output.filter { $0 != "\n" }
         let wrong = key.dropLast() + (key.hasSuffix("q") ? "p" : "q")
@@ -187,7 +169,8 @@ struct ProcessTests {
         "Where nobody would see the account key no account is made, and the one that there is stays",
         arguments: [">&-", ">/dev/null", ">&4"])
     func unreadKey(output: String) async throws {
-        let folder = try Folder()
+        let folder = try ScratchFolder("cli")
+        defer { folder.remove() }
         let made = try await BuiltCommand.run(["account", "create"], home: folder.path + "/old")
         #expect(made.status == 0)
         let shown = try await BuiltCommand.run(["account", "show"], home: folder.path + "/old")
@@ -236,9 +219,10 @@ struct ProcessTests {
 
     @Test("what only begins as a key does is a name")
     func noKeyArgument() async throws {
-        let folder = try Folder()
+        let folder = try ScratchFolder("cli")
+        defer { folder.remove() }
         for name in ["baton1.txt", "baton1-data-last-year-late-text.txt", "baton1qqqqqqqqqqqqqqqqqqqqqqqq"] {
-            _ = try folder.write("text", to: name)
+            try folder.write("text", to: name)
             let offered = try await BuiltCommand.run(["offer", name], in: folder.path)
             #expect(offered.status == ExitStatus.noNode.rawValue, "\(offered.errors)")
         }
@@ -255,7 +239,8 @@ struct ProcessTests {
 
     @Test("a key that is mistyped, missing or open to others is refused, and nothing is made")
     func badKeys() async throws {
-        let folder = try Folder()
+        let folder = try ScratchFolder("cli")
+        defer { folder.remove() }
         let home = folder.path + "/home"
         let made = try await BuiltCommand.run(["account", "create"], home: folder.path + "/other")
         var key = made.output.filter { $0 != "\n" }.map { $0 }
@@ -266,7 +251,7 @@ struct ProcessTests {
             #expect(result.errors.hasPrefix("baton: "))
             #expect(!result.errors.contains(String(key)))
         }
-        let open = try folder.write(made.output, to: "open", mode: 0o640)
+        let open = try folder.write(made.output, to: "open", mode: 0o640).string
         let opened = try await BuiltCommand.run(["account", "join", "--key-file", open], home: home)
         #expect(opened.status == ExitStatus.usage.rawValue)
         #expect(opened.errors.contains("chmod 600"))
@@ -286,7 +271,8 @@ struct ProcessTests {
 
     @Test("a node needs an account")
     func nodeWithoutAccount() async throws {
-        let folder = try Folder()
+        let folder = try ScratchFolder("cli")
+        defer { folder.remove() }
         let result = try await BuiltCommand.run(["node"], home: folder.path)
         #expect(result.status == ExitStatus.account.rawValue)
         #expect(result.errors.contains("baton account create"))

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Foundation
 import Testing
 
 @testable import BatonCLI
 
+extension ScratchFolder {
+    /// The list of shared folders of this home.
+    fileprivate var file: String { path + "/config/shared-roots" }
+
+    /// Runs the command in this home.
+    fileprivate func run(_ arguments: String...) async throws -> BuiltCommand.Result {
+        try await BuiltCommand.run(["roots"] + arguments, home: path, in: path)
+    }
+}
+
 @Suite("baton roots")
 struct RootsTests {
-    /// A home for one test, which is removed after it.
-    private final class Home: Sendable {
-        let path = FileManager.default.temporaryDirectory.path + "/baton-roots-\(UUID().uuidString)"
-        var file: String { path + "/config/shared-roots" }
-
-        init() throws {
-            try FileManager.default.createDirectory(atPath: path + "/Documents", withIntermediateDirectories: true)
-        }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-
-        func run(_ arguments: String...) async throws -> BuiltCommand.Result {
-            try await BuiltCommand.run(["roots"] + arguments, home: path, in: path)
-        }
+    private func makeHome() throws -> ScratchFolder {
+        let home = try ScratchFolder("roots")
+        try FileManager.default.createDirectory(atPath: home.path + "/Documents", withIntermediateDirectories: false)
+        return home
     }
 
     @Test("a folder is added, listed and removed, and what the user wrote stays")
     func editing() async throws {
-        let home = try Home()
+        let home = try makeHome()
+        defer { home.remove() }
         let none = try await home.run()
         #expect(none.status == 0 && none.output.isEmpty)
         #expect(none.errors == "No folder is shared: add one with `baton roots add NAME FOLDER`.\n")
@@ -59,7 +61,8 @@ struct RootsTests {
 
     @Test("commands side by side lose none of each other's folders, and a link to the file stays one")
     func sideBySide() async throws {
-        let home = try Home()
+        let home = try makeHome()
+        defer { home.remove() }
         let elsewhere = home.path + "/elsewhere"
         try FileManager.default.createDirectory(atPath: home.path + "/config", withIntermediateDirectories: true)
         try Data("# mine\n".utf8).write(to: URL(filePath: elsewhere))
@@ -83,7 +86,8 @@ struct RootsTests {
 
     @Test("what cannot be shared is refused with a sentence, and a broken file by line and column")
     func refusals() async throws {
-        let home = try Home()
+        let home = try makeHome()
+        defer { home.remove() }
         let missing = try await home.run("add", "Documents", "nowhere")
         #expect(missing.status == ExitStatus.usage.rawValue)
         #expect(missing.errors == "baton: \(home.path)/nowhere is no folder: make it first\n")
@@ -96,8 +100,7 @@ struct RootsTests {
         #expect(unknown.status == ExitStatus.usage.rawValue)
         #expect(unknown.errors == "baton: no shared folder is called \"Documents\": see `baton roots`\n")
 
-        try FileManager.default.createDirectory(atPath: home.path + "/config", withIntermediateDirectories: true)
-        try Data("# mine\nDocuments=relative\n".utf8).write(to: URL(filePath: home.file))
+        try home.write("# mine\nDocuments=relative\n", to: "config/shared-roots")
         let broken = try await home.run()
         #expect(broken.status == ExitStatus.usage.rawValue && broken.output.isEmpty)
         #expect(

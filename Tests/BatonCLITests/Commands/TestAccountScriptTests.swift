@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonTestSupport
 import Foundation
 import Subprocess
 import Testing
@@ -9,23 +10,21 @@ import struct SystemPackage.FilePath
 
 /// `Certificates/make-test-account`.
 @Suite("The script that makes an account for tests", .timeLimit(.minutes(2)))
-final class TestAccountScriptTests {
+struct TestAccountScriptTests {
     private static let script = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent("Certificates/make-test-account").path
-    private let folder = FileManager.default.temporaryDirectory.path + "/baton-cli-script-\(UUID().uuidString)"
+    private let folder: ScratchFolder
 
     init() throws {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        folder = try ScratchFolder("script")
     }
-
-    deinit { try? FileManager.default.removeItem(atPath: folder) }
 
     /// Runs the script in the folder.
     private func run(_ arguments: String..., baton: String = BuiltCommand.path.string) async throws -> Int32? {
         let result = try await Subprocess.run(
             .path(FilePath(Self.script)), arguments: Arguments(arguments),
-            environment: .inherit.updating(["BATON": baton]), workingDirectory: FilePath(folder), output: .discarded,
+            environment: .inherit.updating(["BATON": baton]), workingDirectory: folder.filePath, output: .discarded,
             error: .discarded)
         guard case .exited(let status) = result.terminationStatus else { return nil }
         return status
@@ -35,18 +34,18 @@ final class TestAccountScriptTests {
     func devices() async throws {
         #expect(try await run("account", "3") == 0)
         let accounts = try (1...3).map { number in
-            try AccountStore(folder: FilePath("\(folder)/account/device-\(number)/state/account")).load()
+            try AccountStore(folder: FilePath("\(folder.path)/account/device-\(number)/state/account")).load()
         }
         #expect(Set(accounts.map(\.id)).count == 1 && Set(accounts.map(\.identity.id)).count == 3)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/account").count == 3)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path + "/account").count == 3)
         // The script does not change an account that exists.
         #expect(try await run("account") == 1)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/account").count == 3)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path + "/account").count == 3)
     }
 
     @Test("Nothing is left of an account that was not finished")
     func failed() async throws {
         #expect(try await run("account", baton: "/bin/false") == 1)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
     }
 }

@@ -113,8 +113,9 @@ struct ServedProcessTests {
 
     @Test("a command that closes its output still gets its input")
     func inputOnly() async throws {
-        let file = FileManager.default.temporaryDirectory.path + "/baton-cli-\(UInt64.random(in: 0 ... .max))"
-        defer { try? FileManager.default.removeItem(atPath: file) }
+        let folder = try ScratchFolder("served")
+        defer { folder.remove() }
+        let file = folder.path + "/file"
         let road = try await Road("exec >&-; cat > \(file).part; mv \(file).part \(file)")
         let stream = try await road.open()
         try await stream.write(Buffer(copying: Array("later".utf8)))

@@ -48,13 +48,14 @@ struct ChildProcessTests {
 
     @Test("Its output and its errors go where they are told to")
     func outputs() throws {
-        let file = FileManager.default.temporaryDirectory.appending(path: "baton-child-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: file) }
+        let folder = try ScratchFolder("child")
+        defer { folder.remove() }
+        let file = folder.path + "/output"
         let script = ["sh", "-c", "echo $WORD; echo error >&2; echo more"]
         let process = try ChildProcess(
-            script, environment: ["WORD": "output"], output: .file(file.path), error: .file(file.path))
+            script, environment: ["WORD": "output"], output: .file(file), error: .file(file))
         #expect(process.waitUntilExit() == .exited(0))
-        #expect(try String(contentsOf: file, encoding: .utf8) == "output\nerror\nmore\n")
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "output\nerror\nmore\n")
         let piped = try process.output.readToEnd() ?? Data()
         #expect(piped.isEmpty)
         #expect(try ChildProcess.run(script, error: .null).output == "\nmore\n")

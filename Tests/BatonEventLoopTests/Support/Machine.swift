@@ -79,19 +79,3 @@ enum Machine {
         return names
     }
 }
-
-/// A folder of a test, removed with its content, one level of folders deep.
-struct TemporaryFolder: ~Copyable {
-    let path: FilePath
-
-    init() throws {
-        var template = Array("/tmp/baton-test-XXXXXX".utf8CString)
-        let made = template.withUnsafeMutableBufferPointer { buffer in buffer.baseAddress.map { mkdtemp($0) != nil } }
-        try #require(made == true)
-        path = FilePath(platformString: template)
-    }
-
-    deinit {
-        _ = Machine.run("/bin/rm", ["-rf", path.string])
-    }
-}

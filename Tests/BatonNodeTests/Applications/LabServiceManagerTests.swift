@@ -11,10 +11,9 @@ enum LabServiceManager {
 
     /// Why there can be no manager here, as a sentence; nil when there can be one.
     static let unavailableReason: String? = {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "baton-manager-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
         do {
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+            let folder = try ScratchFolder("manager")
+            defer { folder.remove() }
             let (ending, said) = try ChildProcess.run(
                 ["env", "XDG_RUNTIME_DIR=\(folder.path)", "timeout", "30", "bash", script], error: .null)
             guard ending != .exited(0) else { return nil }

@@ -4,6 +4,7 @@ import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
+import BatonTestSupport
 import BatonTransport
 import Foundation
 import Logging
@@ -17,7 +18,8 @@ import Testing
 @Suite("Files in saved state", .timeLimit(.minutes(5)))
 struct SavedFilesTests {
     private final class Scene: Sendable {
-        let folder: String
+        private let scratch: ScratchFolder
+        var folder: String { scratch.path }
         let offers: Offers
         let activity: OfferedActivity
         private let connections: (node: Connection, application: Connection)
@@ -25,10 +27,8 @@ struct SavedFilesTests {
 
         /// - Parameter urls: what the application saves.
         init(_ urls: [String: String]) async throws {
-            let folder = FileManager.default.temporaryDirectory.path + "/baton-saved-\(UUID().uuidString)"
-            self.folder = folder
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-            for name in ["one", "two"] { try Data(name.utf8).write(to: URL(filePath: folder + "/" + name)) }
+            scratch = try ScratchFolder("saved")
+            for name in ["one", "two"] { try scratch.write(name, to: name) }
             let (loop, other) = (EventLoop(name: "node"), EventLoop(name: "application"))
             offers = Offers(
                 on: loop,
@@ -57,6 +57,7 @@ struct SavedFilesTests {
                     $0.needsSave = true
                 }, document: nil)
             _ = try await offers.offer(activity, from: connections.node)
+            let folder = scratch.path
             let saved = urls.mapValues { "file://" + folder + "/" + $0 }
             let application = connections.application
             saving = Task {
@@ -72,7 +73,7 @@ struct SavedFilesTests {
             await connections.node.close()
             await connections.application.close()
             await saving.value
-            try? FileManager.default.removeItem(atPath: folder)
+            scratch.remove()
         }
     }
 

@@ -3,6 +3,7 @@
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
+import BatonTestSupport
 import Foundation
 import Logging
 import SwiftProtobuf
@@ -15,14 +16,14 @@ import Testing
 struct SharedFilesTests {
     /// Two devices that share a folder, each where it has it.
     private final class Scene: Sendable {
+        private let scratch: ScratchFolder
         let path: String
         let origin: SharedFiles
         let continuing: SharedFiles
 
         init() throws {
-            path =
-                try FileLookup.resolved(FilePath(FileManager.default.temporaryDirectory.path)).string
-                + "/baton-shared-\(UUID().uuidString)"
+            scratch = try ScratchFolder("shared")
+            path = try FileLookup.resolved(scratch.filePath).string
             for folder in ["here/Docs/inner", "there/Documents/inner", "elsewhere"] {
                 try FileManager.default.createDirectory(
                     atPath: path + "/" + folder, withIntermediateDirectories: true)
@@ -34,8 +35,6 @@ struct SharedFilesTests {
             origin = try Self.files(path + "/here-roots", "Documents=\(path)/here/Docs\n")
             continuing = try Self.files(path + "/there-roots", "Documents=\(path)/there/Documents\n")
         }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
 
         private static func files(_ file: String, _ text: String) throws -> SharedFiles {
             try write(text, to: file)

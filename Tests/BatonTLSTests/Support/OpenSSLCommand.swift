@@ -18,7 +18,7 @@ final class OpenSSLCommand {
     /// The longest wait before a test fails.
     static let patience: Duration = .seconds(60)
 
-    private let folder: URL
+    private let folder: ScratchFolder
     private var process: ChildProcess?
     private let standardOutput: URL
     private var listener: Int32 = -1
@@ -33,11 +33,9 @@ final class OpenSSLCommand {
     /// Runs `openssl s_client` or `s_server` as a device that trusts `authority`; a nil device has no certificate.
     init(_ command: String, as device: TestDevice?, trusting authority: TestAuthority, _ options: [String]) throws {
         guard let path = Self.path else { throw Failed(what: "no openssl command") }
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-tls-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(
-            at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        standardOutput = folder.appendingPathComponent("output")
-        let address = folder.appendingPathComponent("socket").path
+        folder = try ScratchFolder("tls")
+        standardOutput = folder.url.appendingPathComponent("output")
+        let address = folder.path + "/socket"
         var arguments = [command] + (command == "s_client" ? ["-unix", address] : ["-accept", "127.0.0.1:0"])
         arguments += ["-CAfile", try put("ca.pem", authority.certificate.pem())]
         arguments += ["-no-CAstore", "-no-CApath", "-verify_return_error"]
@@ -60,7 +58,6 @@ final class OpenSSLCommand {
         process = nil
         if socket >= 0 { close(socket) }
         if listener >= 0 { close(listener) }
-        try? FileManager.default.removeItem(at: folder)
     }
 
     /// The output of the command.
@@ -128,7 +125,7 @@ final class OpenSSLCommand {
     }
 
     private func put(_ name: String, _ bytes: [UInt8]) throws -> String {
-        let file = folder.appendingPathComponent(name)
+        let file = folder.url.appendingPathComponent(name)
         try Data(bytes).write(to: file)
         return file.path
     }

@@ -24,23 +24,22 @@ final class WebServer: Sendable {
 
     /// The address of the server, as a fetcher's configuration takes it.
     let address: String
-    private let folder: URL
+    private let folder: ScratchFolder
     private let process: ChildProcess
 
     init(
         as holder: WebAuthority.Operator, answers: [String: Answer] = [:], on address: String = "127.0.0.1",
         speaksOldTLS: Bool = false
     ) async throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-web-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        try JSONEncoder().encode(answers).write(to: folder.appendingPathComponent("answers.json"))
+        folder = try ScratchFolder("web")
+        try JSONEncoder().encode(answers).write(to: folder.url.appendingPathComponent("answers.json"))
         let command = [
             "/usr/bin/python3",
             URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("server.py").path,
             holder.certificate, holder.key, folder.path, address,
         ]
         process = try ChildProcess(command + (speaksOldTLS ? ["old"] : []))
-        let portFile = folder.appendingPathComponent("port")
+        let portFile = folder.url.appendingPathComponent("port")
         try await eventually("the server listens") { FileManager.default.fileExists(atPath: portFile.path) }
         let port = try #require(UInt16(String(contentsOf: portFile, encoding: .utf8)))
         self.address = address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
@@ -49,17 +48,16 @@ final class WebServer: Sendable {
     deinit {
         process.signal(SIGKILL)
         process.waitUntilExit()
-        try? FileManager.default.removeItem(at: folder)
     }
 
     /// Answers otherwise from now on.
     func answer(_ answers: [String: Answer]) throws {
-        try JSONEncoder().encode(answers).write(to: folder.appendingPathComponent("answers.json"), options: .atomic)
+        try JSONEncoder().encode(answers).write(to: folder.url.appendingPathComponent("answers.json"), options: .atomic)
     }
 
     /// The requests so far, as `HOST PATH`.
     var requests: [String] {
-        let text = (try? String(contentsOf: folder.appendingPathComponent("requests"), encoding: .utf8)) ?? ""
+        let text = (try? String(contentsOf: folder.url.appendingPathComponent("requests"), encoding: .utf8)) ?? ""
         return text.split(separator: "\n").map(String.init)
     }
 }
