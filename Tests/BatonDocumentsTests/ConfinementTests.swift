@@ -132,7 +132,7 @@ struct ConfinementTests {
     @Test("The writer's own thread is the confined one, and no other is")
     func writersThread() async throws {
         // In a process of its own: other tests confine threads as well.
-        await #expect(processExitsWith: .success) { [path = fixture.scratch.path.string as String] in
+        await #expect(processExitsWith: .success) { [path = fixture.scratch.path as String] in
             func confined() -> [String] {
                 DocumentFixture.names(in: "/proc/self/task").filter { thread in
                     let path = FilePath("/proc/self/task/\(thread)/status")
@@ -164,7 +164,7 @@ struct ConfinementTests {
     func destinationReplaced() throws {
         let elsewhere = try fixture.scratch.makeFolder("elsewhere")
         let opened = try DestinationFolder(fixture.folder)
-        let moved = fixture.scratch.path.appending("moved")
+        let moved = fixture.scratch.filePath.appending("moved")
         try SystemCalls.call { rename(fixture.folder.string, moved.string) }
         try SystemCalls.call { symlink(elsewhere.string, fixture.folder.string) }
         let reception = try reception(0, in: opened)

@@ -67,7 +67,7 @@ struct DestinationTests {
         let before = try SystemCalls.call { lstatInode(fixture.document) }
         #expect(await DocumentFixture.code { _ = try await writer.commit() } == .destinationExists)
         #expect(try SystemCalls.call { lstatInode(fixture.document) } == before)
-        let target = fixture.scratch.path.appending("target")
+        let target = fixture.scratch.filePath.appending("target")
         if obstacle == .linkToFile { #expect(try DocumentFixture.read(target) == [7]) }
         if obstacle == .linkToNowhere { #expect(access(target.string, F_OK) != 0) }
         // What has come is kept, for when the obstacle is gone.
@@ -150,7 +150,7 @@ struct DestinationTests {
 
     @Test func folderThatIsMovedAwayIsTheOneWrittenTo() async throws {
         let elsewhere = try fixture.scratch.makeFolder("elsewhere")
-        let moved = fixture.scratch.path.appending("moved")
+        let moved = fixture.scratch.filePath.appending("moved")
         let writer = try await fixture.writer(1000)
         try SystemCalls.call { rename(fixture.folder.string, moved.string) }
         try SystemCalls.call { symlink(elsewhere.string, fixture.folder.string) }
@@ -178,14 +178,14 @@ struct DestinationTests {
 
     @Test func folderThatIsRemovedMeanwhile() async throws {
         let writer = try await fixture.writer(0)
-        ScratchFolder.removeTree(fixture.folder)
+        try FileManager.default.removeItem(atPath: fixture.folder.string)
         let code = await DocumentFixture.code { _ = try await writer.commit() }
         #expect(code == .writeFailed || code == .destinationMissing)
         #expect(fixture.records.isEmpty)
     }
 
     @Test func theUsersOwnLinkToAFolderIsFollowed() async throws {
-        let link = fixture.scratch.path.appending("link")
+        let link = fixture.scratch.filePath.appending("link")
         try SystemCalls.call { symlink("destination", link.string) }
         let writer = try await fixture.writer(0, in: link)
         #expect(try await writer.commit() == link.appending("report.pdf"))
@@ -206,7 +206,7 @@ struct DestinationTests {
         let folder = try fixture.scratch.makeFolder("theirs", mode: 0o555)
         let state = try fixture.scratch.makeFolder("state", mode: 0o777)
         try SystemCalls.call { chmod(state.string, 0o777) }
-        try SystemCalls.call { chmod(fixture.scratch.path.string, 0o755) }
+        try SystemCalls.call { chmod(fixture.scratch.path, 0o755) }
         await #expect(processExitsWith: .success) {
             [folder = folder.string as String, state = state.string as String] in
             try DocumentFixture.becomeNobody()
@@ -224,15 +224,15 @@ struct DestinationTests {
     }
 
     @Test func stateFolderWithoutPermission() async throws {
-        try SystemCalls.call { chmod(fixture.scratch.path.string, 0o555) }
-        await #expect(processExitsWith: .success) { [path = fixture.scratch.path.string as String] in
+        try SystemCalls.call { chmod(fixture.scratch.path, 0o555) }
+        await #expect(processExitsWith: .success) { [path = fixture.scratch.path as String] in
             try DocumentFixture.becomeNobody()
             let code = await DocumentFixture.code {
                 _ = try PartFileLedger(stateFolder: FilePath(path).appending("new"))
             }
             #expect(code == .stateUnavailable)
         }
-        try SystemCalls.call { chmod(fixture.scratch.path.string, 0o755) }
+        try SystemCalls.call { chmod(fixture.scratch.path, 0o755) }
     }
 
     @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot)) func fullDiskIsNoticedBeforeTheFirstByte()
@@ -253,7 +253,7 @@ struct DestinationTests {
 
     @Test("Of a folder that was moved meanwhile it is said where it is, and not what stands in its place")
     func movedFolder() async throws {
-        let (place, moved) = (try fixture.scratch.makeFolder("inbox"), fixture.scratch.path.appending("moved"))
+        let (place, moved) = (try fixture.scratch.makeFolder("inbox"), fixture.scratch.filePath.appending("moved"))
         let writer = try await fixture.writer(1 << 20, in: place)
         let content = DocumentFixture.content(1 << 20, seed: 33)
         try await writer.write(DocumentFixture.records(content))

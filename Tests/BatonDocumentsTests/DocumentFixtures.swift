@@ -12,26 +12,10 @@ import Testing
 
 @testable import BatonDocuments
 
-/// A folder for one test, removed with everything in it when the test is over.
-final class ScratchFolder: Sendable {
-    /// Where they are made.
-    static let base = FilePath(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp")
-
-    let path: FilePath
-
-    init() throws {
-        var template = Array("\(Self.base)/baton-documents-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw Errno(rawValue: errno) }
-        path = FilePath(platformString: template)
-    }
-
-    deinit {
-        Self.removeTree(path)
-    }
-
+extension ScratchFolder {
     /// A folder in it, made.
     func makeFolder(_ name: String, mode: mode_t = 0o755) throws -> FilePath {
-        let folder = path.appending(name)
+        let folder = filePath.appending(name)
         try SystemCalls.call { folder.withPlatformString { mkdir($0, mode) } }
         return folder
     }
@@ -39,17 +23,9 @@ final class ScratchFolder: Sendable {
     /// A file in it with this content.
     @discardableResult
     func makeFile(_ name: String, _ content: [UInt8], mode: mode_t = 0o644) throws -> FilePath {
-        let file = path.appending(name)
+        let file = filePath.appending(name)
         try DocumentFixture.write(content, to: file, mode: mode)
         return file
-    }
-
-    static func removeTree(_ path: FilePath) {
-        for name in DocumentFixture.components(in: path) {
-            let child = path.appending(name)
-            if child.withPlatformString({ unlink($0) }) != 0, errno == EISDIR { removeTree(child) }
-        }
-        _ = path.withPlatformString { rmdir($0) }
     }
 }
 

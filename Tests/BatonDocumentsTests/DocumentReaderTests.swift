@@ -42,7 +42,7 @@ struct DocumentReaderTests {
         #expect(try await drain(reader) == DocumentFixture.records(content))
         #expect(try await reader.next() == nil)
         #expect(pool.lentCount == 0)
-        #expect(DocumentFixture.openFiles(in: scratch.path).isEmpty)
+        #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 
     @Test("A document is opened on the thread that may block, and on no other")
@@ -52,7 +52,7 @@ struct DocumentReaderTests {
         let found = try DocumentScan.scan(folder)
         let executor = try BlockingExecutor(name: "reader")
         // From here on this thread alone has the scratch folder as its current folder, and finds relative paths in it.
-        let place = scratch.path.string
+        let place = scratch.path
         let hasMoved = await withCheckedContinuation { continuation in
             executor.submit {
                 typealias Unshare = @convention(c) (Int32) -> Int32
@@ -108,7 +108,7 @@ struct DocumentReaderTests {
         // And it stays so.
         #expect(await DocumentFixture.code { _ = try await reader.next() } == .sourceChanged)
         #expect(pool.lentCount == 0)
-        #expect(DocumentFixture.openFiles(in: scratch.path).isEmpty)
+        #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 
     @Test(arguments: Change.allCases) func changeBeforeTheLastChunkIsNoticed(_ change: Change) async throws {
@@ -142,7 +142,7 @@ struct DocumentReaderTests {
         try apply(change, to: source.path)
         let code = await DocumentFixture.code { _ = try await DocumentReader.open(source, pool: pool) }
         #expect(code == .sourceChanged)
-        #expect(DocumentFixture.openFiles(in: scratch.path).isEmpty)
+        #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 
     @Test func writerThatNeverStopsIsNoticed() async throws {
@@ -186,16 +186,16 @@ struct DocumentReaderTests {
     @Test func closingEndsItAndClosesTheFile() async throws {
         let reader = try await DocumentReader.open(
             try source(DocumentFixture.content(2 << 20, seed: 15)), pool: pool)
-        #expect(DocumentFixture.openFiles(in: scratch.path).count == 1)
+        #expect(DocumentFixture.openFiles(in: scratch.filePath).count == 1)
         await reader.close()
         #expect(try await reader.next() == nil)
-        #expect(DocumentFixture.openFiles(in: scratch.path).isEmpty)
+        #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 
     @Test func droppingClosesTheFile() async throws {
         let source = try source([1, 2, 3])
         _ = try await DocumentReader.open(source, pool: pool)
-        #expect(await eventually { DocumentFixture.openFiles(in: scratch.path).isEmpty })
+        #expect(await eventually { DocumentFixture.openFiles(in: scratch.filePath).isEmpty })
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
@@ -26,12 +27,12 @@ struct DocumentSourceTests {
         #expect(source.label.bytes == Array("run.sh".utf8))
         #expect(source.permissions == 0o751)
         #expect(source.identity == (try DocumentSource.inspect(path)).identity)
-        #expect(DocumentFixture.openFiles(in: scratch.path).isEmpty)
+        #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 
     @Test func theUsersOwnLinkIsFollowedAndNamed() throws {
         let path = try scratch.makeFile("target", [1, 2])
-        let link = scratch.path.appending("link")
+        let link = scratch.filePath.appending("link")
         try SystemCalls.call { symlink(path.string, link.string) }
         let source = try DocumentSource.inspect(link)
         #expect(source.size == 2)
@@ -39,11 +40,11 @@ struct DocumentSourceTests {
     }
 
     @Test func missing() async {
-        #expect(await code(scratch.path.appending("nothing")) == .missing)
+        #expect(await code(scratch.filePath.appending("nothing")) == .missing)
     }
 
     @Test func linkToNowhereIsMissing() async throws {
-        let link = scratch.path.appending("link")
+        let link = scratch.filePath.appending("link")
         try SystemCalls.call { symlink("nowhere", link.string) }
         #expect(await code(link) == .missing)
     }
@@ -54,12 +55,12 @@ struct DocumentSourceTests {
     }
 
     @Test func folder() async {
-        #expect(await code(scratch.path) == .isFolder)
+        #expect(await code(scratch.filePath) == .isFolder)
         #expect(await code("/") == .isFolder)
     }
 
     @Test(.timeLimit(.minutes(1))) func pipeIsRefusedWithoutBlocking() async throws {
-        let path = scratch.path.appending("pipe")
+        let path = scratch.filePath.appending("pipe")
         try SystemCalls.call { mkfifo(path.string, 0o600) }
         #expect(await code(path) == .notRegularFile)
     }
@@ -70,7 +71,7 @@ struct DocumentSourceTests {
     }
 
     @Test func socketIsRefused() async throws {
-        let path = scratch.path.appending("socket")
+        let path = scratch.filePath.appending("socket")
         let number = try SystemCalls.call { socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0) }
         defer { close(number) }
         var address = sockaddr_un()
@@ -99,7 +100,7 @@ struct DocumentSourceTests {
 
     @Test func unreadable() async throws {
         let path = try scratch.makeFile("secret", [1, 2, 3], mode: 0o000)
-        try SystemCalls.call { chmod(scratch.path.string, 0o755) }
+        try SystemCalls.call { chmod(scratch.path, 0o755) }
         // In a process of its own, because root reads everything and giving up root is for good.
         await #expect(processExitsWith: .success) { [path = path.string as String] in
             try DocumentFixture.becomeNobody()

@@ -39,7 +39,7 @@ struct DocumentTransferTests {
         #expect(pool.lentCount == 0)
         #expect(pool.allocatedCount == 1)
         fixture.expectOnly(["run.sh"])
-        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
+        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.filePath).isEmpty }
         #expect(isClosed)
     }
 
@@ -61,14 +61,14 @@ struct DocumentTransferTests {
         #expect(pool.allocatedCount == 3)
         #expect(pool.lentCount == 0)
         #expect(fixture.names.count == 12)
-        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
+        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.filePath).isEmpty }
         #expect(isClosed)
     }
 
     @Test func memoryStaysTheSameWhateverTheSize() async throws {
         let fixture = try WriterFixture()
         // In a process of its own, whose peak is its own.
-        await #expect(processExitsWith: .success) { [path = fixture.scratch.path.string as String] in
+        await #expect(processExitsWith: .success) { [path = fixture.scratch.path as String] in
             let scratch = FilePath(path)
             let ledger = try PartFileLedger(stateFolder: scratch.appending("parts"))
             let pool = BufferPool()

@@ -19,14 +19,14 @@ struct WriterFixture {
     init() throws {
         scratch = try ScratchFolder()
         folder = try scratch.makeFolder("destination")
-        ledger = try PartFileLedger(stateFolder: scratch.path.appending("parts"))
+        ledger = try PartFileLedger(stateFolder: scratch.filePath.appending("parts"))
     }
 
     var document: FilePath { folder.appending("report.pdf") }
     /// What stands in the destination folder.
     var names: [String] { DocumentFixture.names(in: folder) }
     /// What the ledger remembers: records and journals.
-    var records: [String] { DocumentFixture.names(in: scratch.path.appending("parts")) }
+    var records: [String] { DocumentFixture.names(in: scratch.filePath.appending("parts")) }
 
     func writer(_ size: Int, in other: FilePath? = nil) async throws -> DocumentWriter {
         try await writer(try DocumentFixture.tree(UInt64(size)), in: other)
@@ -118,7 +118,7 @@ struct DocumentWriterTests {
     func permissionsWithoutAModeAreTheOwners(_ isExecutable: Bool, _ expected: UInt32) async throws {
         // In a process of its own: the umask belongs to all of its threads.
         await #expect(processExitsWith: .success) {
-            [path = fixture.scratch.path.string as String, isExecutable, expected] in
+            [path = fixture.scratch.path as String, isExecutable, expected] in
             let scratch = FilePath(path)
             let ledger = try PartFileLedger(stateFolder: scratch.appending("parts"))
             for (index, value) in ([0o022, 0o077, 0o000, 0o777] as [mode_t]).enumerated() {
@@ -219,7 +219,7 @@ struct DocumentWriterTests {
             try expectEnded(keeping: chunks - 1)
             // Of no version: it is of no use to the next.
             for name in fixture.names { unlink(fixture.folder.appending(name).string) }
-            for name in fixture.records { unlink(fixture.scratch.path.appending("parts").appending(name).string) }
+            for name in fixture.records { unlink(fixture.scratch.filePath.appending("parts").appending(name).string) }
         }
     }
 
@@ -247,7 +247,7 @@ struct DocumentWriterTests {
         try expectEnded(keeping: 1)
         // That is so still.
         #expect(await writer.end() == 1 << 20)
-        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
+        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.filePath).isEmpty }
         #expect(isClosed)
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
@@ -10,8 +11,8 @@ import Testing
 struct FileLookupTests {
     private final class Tree: Sendable {
         private let scratch: ScratchFolder
-        var path: String { scratch.path.string }
-        var root: FilePath { scratch.path.appending("root") }
+        var path: String { scratch.path }
+        var root: FilePath { scratch.filePath.appending("root") }
 
         init() throws {
             scratch = try ScratchFolder()

@@ -23,7 +23,7 @@ struct LoopDisk {
     ///   - type: of the file system; ext3 cannot reserve room.
     init(_ scratch: ScratchFolder, size: Int, in folder: FilePath? = nil, type: String = "ext4") throws {
         self.scratch = scratch
-        image = (folder ?? scratch.path).appending("image")
+        image = (folder ?? scratch.filePath).appending("image")
         try DocumentFixture.write([], to: image)
         let path = image.string
         try SystemCalls.call { truncate(path, size) }
@@ -32,7 +32,7 @@ struct LoopDisk {
 
     /// What is on the disk at this moment, without what is in memory still.
     func cutPower() throws -> LoopImage {
-        let copy = scratch.path.appending("after the power cut")
+        let copy = scratch.filePath.appending("after the power cut")
         try Self.run(["cp", "--sparse=always", image.string, copy.string])
         return try LoopImage(copy, at: try scratch.makeFolder("after"), in: scratch)
     }

@@ -17,13 +17,13 @@ struct PartFileLedgerTests {
 
     /// The ledger as the next start sees it.
     func nextStart() throws -> PartFileLedger {
-        try PartFileLedger(stateFolder: fixture.scratch.path.appending("parts"))
+        try PartFileLedger(stateFolder: fixture.scratch.filePath.appending("parts"))
     }
 
     /// Writes one chunk in another process, which is killed then.
     private func killInTheMiddle(ofWriting name: String = "report.pdf") async {
         await #expect(processExitsWith: .signal(SIGKILL)) {
-            [path = fixture.scratch.path.string as String, name] in
+            [path = fixture.scratch.path as String, name] in
             let scratch = FilePath(path)
             let writer = try await DocumentWriter.begun(
                 try DocumentFixture.tree(8 << 20, called: name), in: scratch.appending("destination"),
@@ -36,7 +36,7 @@ struct PartFileLedgerTests {
     /// Makes the journals of all unfinished documents this old.
     private func age(by seconds: Int) throws {
         for name in fixture.records where name.hasSuffix(PartFileRecord.journalSuffix) {
-            try age(fixture.scratch.path.appending("parts").appending(name), by: seconds)
+            try age(fixture.scratch.filePath.appending("parts").appending(name), by: seconds)
         }
     }
 
@@ -65,7 +65,7 @@ struct PartFileLedgerTests {
     @Test func partWithoutAJournalIsGoneAtTheNextStart() async throws {
         await killInTheMiddle()
         let journal = try #require(fixture.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
-        try SystemCalls.call { truncate(fixture.scratch.path.appending("parts").appending(journal).string, 10) }
+        try SystemCalls.call { truncate(fixture.scratch.filePath.appending("parts").appending(journal).string, 10) }
         #expect(try nextStart().removeLeftovers() == 1)
         fixture.expectOnly([])
     }
@@ -76,7 +76,7 @@ struct PartFileLedgerTests {
             try DocumentFixture.becomeNobody()
             let fixture = try ResumeFixture(seed: 41)
             try await fixture.receive([0..<5])
-            let (journal, parts) = (try fixture.journal(), fixture.scratch.path.appending("parts"))
+            let (journal, parts) = (try fixture.journal(), fixture.scratch.filePath.appending("parts"))
             let record = try #require(fixture.writers.records.first { $0.hasSuffix(PartFileRecord.suffix) })
             for file in [journal, parts.appending(record)] {
                 try SystemCalls.call { chmod(file.string, 0) }
@@ -154,7 +154,7 @@ struct PartFileLedgerTests {
                 DocumentEntry(path: try EntryPath(Array("\(100_000 + number)".utf8)), kind: .file(.init(size: 1))))
         }
         let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: try builder.finish())
-        let parts = fixture.scratch.path.appending("parts")
+        let parts = fixture.scratch.filePath.appending("parts")
         let ledger = try nextStart()
         var journal: [UInt8] = []
         for number in 0..<12 {
@@ -252,10 +252,10 @@ struct PartFileLedgerTests {
     }
 
     @Test func unreachableFolderIsTriedAgainForAWhile() throws {
-        try enter("part", inode: 1, folder: fixture.scratch.path.appending("unplugged"))
+        try enter("part", inode: 1, folder: fixture.scratch.filePath.appending("unplugged"))
         #expect(try nextStart().removeLeftovers() == 0)
         #expect(fixture.records.count == 1)
-        let record = fixture.scratch.path.appending("parts").appending(try #require(fixture.records.first))
+        let record = fixture.scratch.filePath.appending("parts").appending(try #require(fixture.records.first))
         try age(record, by: 31 * 24 * 3600)
         #expect(try nextStart().removeLeftovers() == 0)
         #expect(fixture.records.isEmpty)
@@ -264,7 +264,7 @@ struct PartFileLedgerTests {
     @Test func stateFolderHasToBeAFolder() async throws {
         let path = try fixture.scratch.makeFile("state", [])
         #expect(await DocumentFixture.code { _ = try PartFileLedger(stateFolder: path) } == .stateUnavailable)
-        let orphan = fixture.scratch.path.appending("nothing").appending("parts")
+        let orphan = fixture.scratch.filePath.appending("nothing").appending("parts")
         #expect(await DocumentFixture.code { _ = try PartFileLedger(stateFolder: orphan) } == .stateUnavailable)
     }
 
@@ -303,11 +303,11 @@ struct PartFileLedgerTests {
     }
 
     @Test func recordsAreFoundThroughALinkedFolder() async throws {
-        let link = fixture.scratch.path.appending("link")
+        let link = fixture.scratch.filePath.appending("link")
         try SystemCalls.call { symlink("destination", link.string) }
         let writer = try await fixture.writer(3, in: link)
         let record = try #require(fixture.records.first { $0.hasSuffix(PartFileRecord.suffix) })
-        let name = fixture.scratch.path.appending("parts").appending(record)
+        let name = fixture.scratch.filePath.appending("parts").appending(record)
         // The record says where the folder is, not what it was called then.
         #expect(try #require(try PartFileRecord(readingFrom: name)).folder == fixture.folder)
         await writer.end()

@@ -64,7 +64,7 @@ struct DocumentScanTests {
 
     @Test func theUsersOwnLinkIsFollowed() throws {
         try scratch.makeFile("folder/x", [1])
-        let link = scratch.path.appending("link")
+        let link = scratch.filePath.appending("link")
         try SystemCalls.call { symlink("folder", link.string) }
         let document = try DocumentScan.scan(link)
         #expect(document.tree.label.description == "link" && document.tree.size == 1)
@@ -72,13 +72,13 @@ struct DocumentScanTests {
     }
 
     @Test func folderIsCalledByItsNameHoweverItWasReached() throws {
-        for path in [folder.appending("."), scratch.path.appending("x").appending("..").appending("folder")] {
+        for path in [folder.appending("."), scratch.filePath.appending("x").appending("..").appending("folder")] {
             _ = try? scratch.makeFolder("x")
             #expect(try DocumentScan.scan(path).tree.label.description == "folder")
         }
         #expect(
-            try DocumentScan.scan(scratch.path.appending("x").appending("..")).tree.label.description
-                == scratch.path.lastComponent?.string)
+            try DocumentScan.scan(scratch.filePath.appending("x").appending("..")).tree.label.description
+                == scratch.filePath.lastComponent?.string)
     }
 
     @Test func whatIsNoFileIsNeverOpened() throws {
@@ -103,7 +103,7 @@ struct DocumentScanTests {
         } else {
             try scratch.makeFile(name, [1], mode: 0)
         }
-        try SystemCalls.call { chmod(scratch.path.string, 0o755) }
+        try SystemCalls.call { chmod(scratch.path, 0o755) }
         await #expect(processExitsWith: .success) {
             [folder = folder.string as String, name = name as String] in
             try DocumentFixture.becomeNobody()
@@ -115,7 +115,7 @@ struct DocumentScanTests {
                 #expect(error.code == .unreadable && error.subject.hasSuffix(name))
             }
         }
-        try SystemCalls.call { chmod(scratch.path.appending(name).string, 0o755) }
+        try SystemCalls.call { chmod(scratch.filePath.appending(name).string, 0o755) }
     }
 
     @Test func aCancelledTaskScansNoFurtherAndGivesItsRoomBack() async throws {
@@ -283,7 +283,7 @@ struct DocumentScanTests {
         case .grown: try DocumentFixture.write([9], to: path, at: 3)
         case .replaced:
             try scratch.makeFile("other", [1, 2, 3])
-            try SystemCalls.call { rename(scratch.path.appending("other").string, path.string) }
+            try SystemCalls.call { rename(scratch.filePath.appending("other").string, path.string) }
         case .removed:
             try SystemCalls.call { unlink(path.string) }
             isThere = false
@@ -307,7 +307,7 @@ struct DocumentScanTests {
         try scratch.makeFile("folder/x", [1])
         let document = try DocumentScan.scan(folder)
         let files = try DocumentFiles(document)
-        try SystemCalls.call { rename(folder.string, scratch.path.appending("moved").string) }
+        try SystemCalls.call { rename(folder.string, scratch.filePath.appending("moved").string) }
         let isOffered = try files.open(file: 0).isOfVersion(try #require(document.tree.entry(ofFile: 0).file).version)
         #expect(isOffered)
     }

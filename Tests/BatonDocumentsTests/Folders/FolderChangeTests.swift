@@ -52,12 +52,12 @@ struct FolderChangeTests {
         case .linkTurned:
             try SystemCalls.call { unlink(file("link").string) }
             try SystemCalls.call { symlink("comes", file("link").string) }
-        case .movedAway: try SystemCalls.call { rename(root.string, scratch.path.appending("elsewhere").string) }
+        case .movedAway: try SystemCalls.call { rename(root.string, scratch.filePath.appending("elsewhere").string) }
         case .replaced:
-            let copy = scratch.path.appending("copy")
+            let copy = scratch.filePath.appending("copy")
             #expect(
                 try ChildProcess.run(["cp", "-a", root.string, copy.string], output: .inherited).ending == .exited(0))
-            try SystemCalls.call { rename(root.string, scratch.path.appending("elsewhere").string) }
+            try SystemCalls.call { rename(root.string, scratch.filePath.appending("elsewhere").string) }
             try SystemCalls.call { rename(copy.string, root.string) }
         }
         let code = await DocumentFixture.code {

@@ -41,7 +41,7 @@ struct FolderDelta {
         let document = try DocumentScan.scan(source)
         let writer = try await DocumentWriter.create(
             document.tree, from: DocumentFixture.origin, in: try DestinationFolder(writers.folder),
-            ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")), against: copies)
+            ledger: try PartFileLedger(stateFolder: writers.scratch.filePath.appending("parts")), against: copies)
         var attempt = Attempt()
         var came: UInt64 = 0
         var missing = try await writer.missing()
@@ -282,7 +282,7 @@ struct FolderDeltaTests {
         let source = try delta.makeSource([("file", content)])
         let older = try writers.scratch.makeFolder("older")
         let file = try writers.scratch.makeFile("older/file", content)
-        let aside = writers.scratch.path.appending("aside")
+        let aside = writers.scratch.filePath.appending("aside")
         let code = await DocumentFixture.code {
             _ = try await delta.attempt(source, against: [older]) {
                 try SystemCalls.call { rename(file.string, aside.string) }
@@ -359,7 +359,7 @@ struct FolderDeltaTests {
 
     @Test("Bytes of chunks that nobody has named end the process")
     func writeBeforeBegin() async throws {
-        await #expect(processExitsWith: .failure) { [path = writers.scratch.path.string as String] in
+        await #expect(processExitsWith: .failure) { [path = writers.scratch.path as String] in
             let scratch = FilePath(path)
             let writer = try await DocumentWriter.create(
                 try DocumentFixture.tree(10), from: DocumentFixture.origin,

@@ -22,7 +22,7 @@ struct FolderRemovalTests {
     private func inode(_ path: FilePath) throws -> UInt64 { UInt64(try SystemCalls.status(at: path).st_ino) }
 
     private func remove(_ name: String, inode: UInt64) throws -> Bool {
-        let parent = try SystemCalls.open(scratch.path, O_RDONLY | O_DIRECTORY)
+        let parent = try SystemCalls.open(scratch.filePath, O_RDONLY | O_DIRECTORY)
         return try FolderRemoval.remove(Array(name.utf8), inode: inode, from: parent)
     }
 
@@ -35,7 +35,7 @@ struct FolderRemovalTests {
             try SystemCalls.call { symlink(target.string, folder.appending(name).string) }
         }
         #expect(try remove("folder", inode: try inode(folder)))
-        #expect(DocumentFixture.names(in: scratch.path) == ["outside"])
+        #expect(DocumentFixture.names(in: scratch.filePath) == ["outside"])
         #expect(try DocumentFixture.read(file) == [7])
     }
 
@@ -50,8 +50,8 @@ struct FolderRemovalTests {
             parent = try SystemCalls.open([0x64], beneath: parent, O_RDONLY | O_DIRECTORY)
         }
         #expect(try remove("folder", inode: try inode(folder)), "seed \(seed)")
-        #expect(DocumentFixture.names(in: scratch.path).isEmpty)
-        #expect(DocumentFixture.openFiles(in: scratch.path).isEmpty)
+        #expect(DocumentFixture.names(in: scratch.filePath).isEmpty)
+        #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 
     @Test("What is not the folder that was meant stays")
@@ -60,10 +60,10 @@ struct FolderRemovalTests {
         try scratch.makeFile("folder/x", [1])
         #expect(try !remove("folder", inode: before + 1))
         #expect(try !remove("nothing", inode: before))
-        try SystemCalls.call { symlink("folder", scratch.path.appending("link").string) }
+        try SystemCalls.call { symlink("folder", scratch.filePath.appending("link").string) }
         #expect(try !remove("link", inode: before))
         try scratch.makeFile("file", [1])
-        #expect(try !remove("file", inode: try inode(scratch.path.appending("file"))))
+        #expect(try !remove("file", inode: try inode(scratch.filePath.appending("file"))))
         #expect(try DocumentFixture.read(folder.appending("x")) == [1])
     }
 

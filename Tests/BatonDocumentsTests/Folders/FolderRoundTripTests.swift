@@ -23,12 +23,12 @@ struct FolderRoundTripTests {
     func randomFolder(_ round: Int) throws {
         let seed = SeededGenerator.chosenSeed
         var random = SeededGenerator(seed: seed)
-        let folder = try RandomFolder(at: scratch.path.appending("folder"), seed: seed, entries: 60)
+        let folder = try RandomFolder(at: scratch.filePath.appending("folder"), seed: seed, entries: 60)
         let document = try DocumentScan.scan(folder.path)
         #expect(document.leftOut.count == folder.leftOut.count, "\(random)")
         #expect(document.leftOut.examples.allSatisfy { folder.leftOut.contains($0.bytes) }, "\(random)")
         try transfer(document, inOrder: round % 2 == 0, &random)
-        #expect(DocumentFixture.openFiles(in: scratch.path).isEmpty)
+        #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
         try expectSame(folder, document, "\(random)")
     }
 

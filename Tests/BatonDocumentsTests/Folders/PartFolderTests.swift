@@ -47,7 +47,7 @@ struct PartFolderTests {
         let code = await DocumentFixture.code { _ = try make([]) }
         #expect(code == .destinationExists)
         // Moved away, it can be put in place.
-        try SystemCalls.call { rename(target.appending("folder").string, scratch.path.appending("away").string) }
+        try SystemCalls.call { rename(target.appending("folder").string, scratch.filePath.appending("away").string) }
         #expect(try part.commit() == target.appending("folder"))
         #expect(DocumentFixture.names(in: target) == ["folder"])
     }
@@ -168,7 +168,7 @@ struct PartFolderTests {
         try part.write([1], toFile: 0, at: 0)
         let stranger = try scratch.makeFolder("destination/stranger")
         try scratch.makeFile("destination/stranger/theirs", [9])
-        try SystemCalls.call { rename(inside.string, scratch.path.appending("away").string) }
+        try SystemCalls.call { rename(inside.string, scratch.filePath.appending("away").string) }
         try SystemCalls.call { rename(stranger.string, inside.string) }
         #expect(await DocumentFixture.code { _ = try part.commit() } == .writeFailed)
         #expect(
@@ -179,7 +179,7 @@ struct PartFolderTests {
             } == .incomplete)
         part.discard()
         #expect(DocumentFixture.names(in: inside) == ["theirs"])
-        #expect(DocumentFixture.names(in: scratch.path.appending("away")).isEmpty)
+        #expect(DocumentFixture.names(in: scratch.filePath.appending("away")).isEmpty)
     }
 
     @Test("Entries whose origin tells no permissions are the owner's alone; set-id bits never come")
@@ -277,7 +277,7 @@ struct PartFolderTests {
     func unprivileged() async throws {
         let open = try scratch.makeFolder("open")
         let closed = try scratch.makeFolder("closed", mode: 0o755)
-        for (path, mode) in [(open, mode_t(0o777)), (scratch.path, 0o755)] {
+        for (path, mode) in [(open, mode_t(0o777)), (scratch.filePath, 0o755)] {
             try SystemCalls.call { chmod(path.string, mode) }
         }
         await #expect(processExitsWith: .success) {

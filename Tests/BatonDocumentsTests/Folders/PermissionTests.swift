@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import CLinux
 import Foundation
 import Glibc
@@ -24,7 +25,7 @@ struct PermissionTests {
     /// A scratch folder that everybody may write to.
     private func makeScratch() throws -> ScratchFolder {
         let scratch = try ScratchFolder()
-        try SystemCalls.call { chmod(scratch.path.string, 0o777) }
+        try SystemCalls.call { chmod(scratch.path, 0o777) }
         return scratch
     }
 
@@ -77,7 +78,7 @@ struct PermissionTests {
     @Test("A folder arrives with the permissions of its origin, less what the umask takes, and without set-id bits")
     func folder() async throws {
         let scratch = try makeScratch()
-        await #expect(processExitsWith: .success) { [path = scratch.path.string as String] in
+        await #expect(processExitsWith: .success) { [path = scratch.path as String] in
             try DocumentFixture.becomeNobody()
             umask(0o027)
             let (scratch, folder) = (FilePath(path), FilePath(path).appending("inbox"))
@@ -119,7 +120,7 @@ struct PermissionTests {
     func finishedPart(_ fate: Fate) async throws {
         let scratch = try makeScratch()
         await #expect(processExitsWith: .success) {
-            [path = scratch.path.string as String, fate = fate as Fate] in
+            [path = scratch.path as String, fate = fate as Fate] in
             try DocumentFixture.becomeNobody()
             umask(0o022)
             let (scratch, folder) = (FilePath(path), FilePath(path).appending("inbox"))
@@ -157,7 +158,7 @@ struct PermissionTests {
     @Test("A read-only file that could not be put in place is gone on with")
     func finishedFile() async throws {
         let scratch = try makeScratch()
-        await #expect(processExitsWith: .success) { [path = scratch.path.string as String] in
+        await #expect(processExitsWith: .success) { [path = scratch.path as String] in
             try DocumentFixture.becomeNobody()
             let (scratch, folder) = (FilePath(path), FilePath(path).appending("inbox"))
             try SystemCalls.call { mkdir(folder.string, 0o700) }
@@ -214,19 +215,19 @@ struct PermissionTests {
         let inner = try scratch.makeFolder("folder").appending("inner")
         try SystemCalls.call { mkdir(inner.string, 0o755) }
         try scratch.makeFile("folder/inner/file", Self.content)
-        let source = try DocumentScan.scan(scratch.path.appending("folder"))
+        let source = try DocumentScan.scan(scratch.filePath.appending("folder"))
         let pool = BufferPool()
         let reader = try await DocumentReader.open(source, pool: pool)
         try SystemCalls.call { chmod(inner.string, 0o700) }
         let code = await DocumentFixture.code { _ = try await reader.next() }
         #expect(code == .sourceChanged)
-        #expect(try DocumentScan.scan(scratch.path.appending("folder")).tree.version != source.tree.version)
+        #expect(try DocumentScan.scan(scratch.filePath.appending("folder")).tree.version != source.tree.version)
     }
 
     @Test("A journal keeps the permissions, and one of an earlier version tells none", arguments: [nil, 0o640])
     func journal(permissions: UInt16?) throws {
         let scratch = try ScratchFolder()
-        let path = scratch.path.appending("x.journal")
+        let path = scratch.filePath.appending("x.journal")
         let tree = try DocumentTree(
             file: .init(size: 1), called: try DocumentLabel(Array("letter".utf8)), permissions: permissions)
         _ = try TransferJournal.create(

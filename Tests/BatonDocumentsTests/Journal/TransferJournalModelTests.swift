@@ -17,7 +17,8 @@ struct TransferJournalModelTests {
         print("courses of a journal: \(generator)")
         let scratch = try ScratchFolder()
         for round in 0..<400 {
-            var course = try Course(at: scratch.path.appending("journal"), generator, "\(generator), round \(round)")
+            let path = scratch.filePath.appending("journal")
+            var course = try Course(at: path, generator, "\(generator), round \(round)")
             for _ in 0..<6 { try course.process() }
             generator = course.generator
         }

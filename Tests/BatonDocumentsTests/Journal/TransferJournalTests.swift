@@ -19,7 +19,7 @@ struct TransferJournalTests {
 
     init() throws {
         scratch = try ScratchFolder()
-        path = scratch.path.appending("journal")
+        path = scratch.filePath.appending("journal")
         tree = try DocumentFixture.tree(1000 << 20, version: 1)
     }
 
@@ -371,7 +371,7 @@ struct TransferJournalTests {
             #expect(try TransferJournal.open(path, boot: Self.here) == nil, "\(size) bytes")
         }
         #expect(throws: Errno.noSuchFileOrDirectory) {
-            try TransferJournal.open(scratch.path.appending("none"), boot: Self.here)
+            try TransferJournal.open(scratch.filePath.appending("none"), boot: Self.here)
         }
     }
 

@@ -31,7 +31,7 @@ struct DiskMarkerTests {
             #expect(isDone)
             #expect(marker.takeOutcome() == nil)
         }
-        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
+        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.filePath).isEmpty }
         #expect(isClosed)
     }
 
@@ -49,7 +49,7 @@ struct DiskMarkerTests {
     func failure() throws {
         let marker = try DiskMarker()
         // O_PATH: a descriptor that stands for a place alone, and cannot be synchronised (EBADF).
-        let place = try SystemCalls.open(fixture.scratch.path, 0o10000000)
+        let place = try SystemCalls.open(fixture.scratch.filePath, 0o10000000)
         marker.begin(covering: 5, DescriptorToSynchronize(file: place, isFolder: true))
         marker.settle()
         #expect(!marker.isIdle)
@@ -66,7 +66,7 @@ struct DiskMarkerTests {
         let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: tree)
         let content = try PartContent(creating: header, at: try PartPlace(fixture.folder, fixture.ledger))
         let unfinished = try #require(
-            try PartFileLedger(stateFolder: fixture.scratch.path.appending("parts")).unfinished().first)
+            try PartFileLedger(stateFolder: fixture.scratch.filePath.appending("parts")).unfinished().first)
         func certain() throws -> [Range<UInt64>] {
             try #require(try TransferJournal.open(unfinished.journal, boot: BootID(text: "later"))).content.verified
                 .ranges

@@ -115,7 +115,7 @@ struct FailingDiskTests {
         let file = try PartFile(for: tree.label, try #require(tree[0].file), at: place)
         let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: tree)
         let journal = try TransferJournal.create(at: fixture.ledger.journal(of: file.record), header)
-        return (FailingPart(file, anything: fixture.scratch.path), journal, place)
+        return (FailingPart(file, anything: fixture.scratch.filePath), journal, place)
     }
 
     private func receive(_ chunks: Range<UInt64>, _ content: PartContent) throws {
@@ -158,7 +158,8 @@ struct FailingDiskTests {
             #expect(content.end() == marked << 20)
         }
         let writer = try await DocumentWriter.begun(
-            tree, in: fixture.folder, ledger: try PartFileLedger(stateFolder: fixture.scratch.path.appending("parts")))
+            tree, in: fixture.folder,
+            ledger: try PartFileLedger(stateFolder: fixture.scratch.filePath.appending("parts")))
         #expect(try await writer.missing() == [marked..<300])
         let bytes = DocumentFixture.content(1 << 20, seed: 5)
         let zeros = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])

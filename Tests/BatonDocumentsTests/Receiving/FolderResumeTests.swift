@@ -56,7 +56,7 @@ struct FolderResumeTests {
             try tree(versions),
             in: try DestinationFolder(
                 writers.folder, landlock: landlock, keepsInodes: keepsInodes, lookFailure: lookFailure),
-            ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")))
+            ledger: try PartFileLedger(stateFolder: writers.scratch.filePath.appending("parts")))
     }
 
     /// An attempt that ends after some chunks of what was missing.
@@ -70,7 +70,7 @@ struct FolderResumeTests {
     /// Writes the journal again as if another run of the system had written it, with a mark after a chunk.
     private func restartSystem(_ versions: [UInt64], markingAt marked: UInt64?) throws {
         let name = try #require(writers.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
-        let path = writers.scratch.path.appending("parts").appending(name)
+        let path = writers.scratch.filePath.appending("parts").appending(name)
         let boot = BootID.current(of: try DestinationFolder(writers.folder).file)
         let said = try #require(try TransferJournal.open(path, boot: boot)).content
         let header = JournalHeader(
@@ -165,7 +165,7 @@ struct FolderResumeTests {
         try await receive(6, [1, 2, 3, 4, 5])
         // The journal's last entry, of `in/c`, cannot be read: what the others say is looked at.
         let name = try #require(writers.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
-        let path = writers.scratch.path.appending("parts").appending(name)
+        let path = writers.scratch.filePath.appending("parts").appending(name)
         let layout = try tree([1, 2, 3, 4, 5]).layout
         try DocumentFixture.damageLastEntry(ofJournal: path, of: 0..<6) { chunk in
             let place = layout.place(of: chunk)
@@ -226,7 +226,7 @@ struct FolderResumeTests {
     @Test("A process that is killed as soon as it goes on with another version loses nothing")
     func killedAtOnce() async throws {
         try await receive(6, [1, 2, 3, 4, 5])
-        await #expect(processExitsWith: .signal(SIGKILL)) { [path = writers.scratch.path.string as String] in
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = writers.scratch.path as String] in
             let scratch = FilePath(path)
             _ = try await DocumentWriter.begun(
                 try FolderResumeTests.tree([11, 2, 3, 4, 15]), in: scratch.appending("destination"),
@@ -243,7 +243,7 @@ struct FolderResumeTests {
     func fullStateFolder() async throws {
         try await receive(6, [1, 2, 3, 4, 5])
         let versions: [UInt64] = [11, 2, 3, 4, 15]
-        let parts = writers.scratch.path.appending("parts")
+        let parts = writers.scratch.filePath.appending("parts")
         let journal = try #require(writers.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
         let aside = TransferJournal.asidePath(of: parts.appending(journal))
         // Something that nothing can be written to, whoever writes.
@@ -267,7 +267,7 @@ struct FolderResumeTests {
         let versions: [UInt64] = [1, 2, 3, 4, 5]
         try await receive(6, versions)
         let file = try part().appending("a")
-        let aside = writers.scratch.path.appending("aside")
+        let aside = writers.scratch.filePath.appending("aside")
         switch attack {
         case 0: try SystemCalls.call { truncate(file.string, 2 << 20) }
         case 1: try SystemCalls.call { unlink(file.string) }
@@ -281,7 +281,7 @@ struct FolderResumeTests {
         // With the last of its chunks the file has its size again, and two holes that no journal may vouch for.
         let second = try await DocumentWriter.begun(
             try tree(versions), in: writers.folder,
-            ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")))
+            ledger: try PartFileLedger(stateFolder: writers.scratch.filePath.appending("parts")))
         try await second.begin([2..<3])
         try await second.write(try records([2..<3], versions))
         await second.end()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonProtocol
+import BatonTestSupport
 import CLinux
 import Glibc
 import SystemPackage
@@ -39,7 +40,7 @@ struct FullDiskTests {
         try builder.append(
             DocumentEntry(path: isFolder ? try EntryPath(Array("x".utf8)) : .root, kind: .file(file)))
         let tree = try builder.finish()
-        let ledger = try PartFileLedger(stateFolder: scratch.path.appending("parts"))
+        let ledger = try PartFileLedger(stateFolder: scratch.filePath.appending("parts"))
         let content = DocumentFixture.content(24 << 20, seed: 99)
         for attempt in 1...2 {
             let writer = try await DocumentWriter.create(
@@ -120,7 +121,7 @@ struct FullDiskTests {
     func stateFolderOfAKilledProcess() async throws {
         let state = try MountedFolder(tmpfsAt: try scratch.makeFolder("state"), size: 64 << 10)
         let folder = try scratch.makeFolder("destination")
-        await #expect(processExitsWith: .signal(SIGKILL)) { [path = scratch.path.string as String] in
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = scratch.path as String] in
             let scratch = FilePath(path)
             let writer = try await DocumentWriter.begun(
                 try Self.tree, in: scratch.appending("destination"),
@@ -196,7 +197,7 @@ struct FullDiskTests {
     @Test("The destination's: the part is kept, and the transfer goes on when there is room")
     func destination() async throws {
         let mounted = try MountedFolder(tmpfsAt: try scratch.makeFolder("destination"), size: 10 << 20)
-        let parts = scratch.path.appending("parts")
+        let parts = scratch.filePath.appending("parts")
         let filler = mounted.path.appending("filler")
         try DocumentFixture.write([UInt8](repeating: 1, count: 5 << 20), to: filler)
         let content = DocumentFixture.content(8 << 20 - 99, seed: 90)
@@ -232,7 +233,7 @@ struct FullDiskTests {
         .enabled(if: LoopDisk.isAvailable, "it needs root, a loop device and mkfs.ext4"))
     func destinationThatReservesNothing() async throws {
         let disk = try LoopDisk(scratch, size: 32 << 20, type: "ext3").mount()
-        let parts = scratch.path.appending("parts")
+        let parts = scratch.filePath.appending("parts")
         let content = DocumentFixture.content(8 << 20 - 99, seed: 91)
         let tree = try DocumentFixture.tree(UInt64(content.count), version: 5)
         let first = try await DocumentWriter.begun(

@@ -78,7 +78,7 @@ struct InodeTests {
         try await fixture.receive([0..<5])
         let record = try fixture.writers.renumberPart()
         #expect(record.removePart() == .doesNotFit)
-        let (part, other) = (try fixture.part(), fixture.scratch.path.appending("other"))
+        let (part, other) = (try fixture.part(), fixture.scratch.filePath.appending("other"))
         try SystemCalls.call { link(part.string, other.string) }
         #expect(record.removePart(keepsInodes: false) == .doesNotFit)
         try SystemCalls.call { unlink(other.string) }
@@ -144,7 +144,7 @@ struct InodeTests {
 
     /// Whether the tests' folder is on a file system that keeps when a file was made.
     private static let keepsBirth: Bool = {
-        guard let scratch = try? ScratchFolder(), let file = try? SystemCalls.open(scratch.path, O_RDONLY) else {
+        guard let scratch = try? ScratchFolder(), let file = try? SystemCalls.open(scratch.filePath, O_RDONLY) else {
             return false
         }
         return SystemCalls.birth(of: file) != 0
@@ -190,13 +190,13 @@ struct InodeTests {
         let path = try scratch.makeFile("one/report.pdf", [1])
         let first = try identity(path)
         #expect(first.file.isEmpty && first.place.count == DocumentIdentity.byteCount)
-        #expect(try identity(scratch.path.appending("one/../one/report.pdf")) == first)
+        #expect(try identity(scratch.filePath.appending("one/../one/report.pdf")) == first)
         // The disk was put in again: every number is another.
-        try SystemCalls.call { rename(scratch.path.appending("one").string, scratch.path.appending("before").string) }
+        try SystemCalls.call { rename(scratch.path + "/one", scratch.path + "/before") }
         _ = try scratch.makeFolder("one")
         try scratch.makeFile("one/report.pdf", [1])
         #expect(try identity(path) == first)
-        #expect(try identity(scratch.path.appending("before/report.pdf")).isOther(than: first))
+        #expect(try identity(scratch.filePath.appending("before/report.pdf")).isOther(than: first))
         #expect(try identity(try scratch.makeFile("one/other.pdf", [1])).isOther(than: first))
     }
 }
@@ -205,7 +205,7 @@ extension WriterFixture {
     /// Has the ledger remember another number of the one part, as where the file system has made up a new one.
     @discardableResult
     func renumberPart() throws -> PartFileRecord {
-        let ledger = try PartFileLedger(stateFolder: scratch.path.appending("parts"))
+        let ledger = try PartFileLedger(stateFolder: scratch.filePath.appending("parts"))
         var record = try #require(try ledger.unfinished().first).record
         record.inode += 1
         try ledger.enter(record)

@@ -47,7 +47,7 @@ struct KeptPartTests {
         try await fixture.receive([0..<3])
         let ledger = try fixture.nextStart()
         let part = try #require(try ledger.keptParts().first)
-        let away = fixture.scratch.path.appending("away")
+        let away = fixture.scratch.filePath.appending("away")
         try SystemCalls.call { rename(fixture.folder.string, away.string) }
         #expect(ledger.discard(part) == .unreachable)
         #expect(try ledger.keptParts() == [part])

@@ -40,7 +40,7 @@ struct AgainstFixture {
     /// Where the signatures are kept; nil where they are not.
     func kept() -> FilePath? {
         resume.writers.records.first { $0.hasSuffix(PartFileRecord.signaturesSuffix) }
-            .map { resume.scratch.path.appending("parts").appending($0) }
+            .map { resume.scratch.filePath.appending("parts").appending($0) }
     }
 
     /// The next attempt.
@@ -130,7 +130,7 @@ struct KeptSignaturesTests {
         #expect(try made == AgainstFixture.signatures(of: fixture.copy) && made.count > 2000)
         let kept = try #require(fixture.kept())
         #expect(try SystemCalls.status(at: kept).st_mode & 0o7777 == 0o600)
-        await #expect(processExitsWith: .success) { [path = fixture.resume.scratch.path.string as String] in
+        await #expect(processExitsWith: .success) { [path = fixture.resume.scratch.path as String] in
             let scratch = FilePath(path)
             let content = UInt64(try DocumentFixture.size(at: scratch.appending("older copy")))
             let before = try DocumentFixture.readByteCount()
@@ -146,7 +146,7 @@ struct KeptSignaturesTests {
             try DocumentFixture.write(told[0] ?? [], to: scratch.appending("told"))
             await writer.end()
         }
-        #expect(try DocumentFixture.read(fixture.resume.scratch.path.appending("told")) == made)
+        #expect(try DocumentFixture.read(fixture.resume.scratch.filePath.appending("told")) == made)
         #expect(fixture.kept() == kept)
         try await fixture.complete()
     }
@@ -253,8 +253,8 @@ struct KeptSignaturesTests {
     @Test("Where the number of a file is no part of its version, those of another file are not told as its own")
     func otherNumber() async throws {
         let scratch = try ScratchFolder()
-        let kept = scratch.path.appending("kept")
-        let paths = (0..<2).map { scratch.path.appending("copy \($0)") }
+        let kept = scratch.filePath.appending("kept")
+        let paths = (0..<2).map { scratch.filePath.appending("copy \($0)") }
         // Both were made in the same tick of the clock, and written in the same.
         func identities() throws -> [FileIdentity] {
             try paths.map {
@@ -396,7 +396,7 @@ struct KeptSignaturesTests {
         let scratch = try ScratchFolder()
         let tree = try DocumentFixture.tree(1 << 20)
         for isEdited in [true, false] {
-            let (path, kept) = (scratch.path.appending("copy"), scratch.path.appending("signatures"))
+            let (path, kept) = (scratch.filePath.appending("copy"), scratch.filePath.appending("signatures"))
             // A machine that stands still after the edit takes another turn.
             let isTold = try await eventually {
                 if isEdited {
@@ -489,7 +489,7 @@ struct KeptSignaturesTests {
         let writer = try await fixture.open()
         let record = try #require(fixture.resume.writers.records.first { $0.hasSuffix(PartFileRecord.suffix) })
         let name = record.dropLast(PartFileRecord.suffix.count) + PartFileRecord.signaturesSuffix
-        try spoil(fixture.resume.scratch.path.appending("parts").appending(String(name)))
+        try spoil(fixture.resume.scratch.filePath.appending("parts").appending(String(name)))
         let told = try await AgainstFixture.told(by: writer)
         #expect(try told == [0: AgainstFixture.signatures(of: fixture.copy)])
         #expect(fixture.kept() == nil)
@@ -503,7 +503,7 @@ struct KeptSignaturesTests {
         let fixture = try await AgainstFixture(seed: 56)
         do {
             let state = try MountedFolder(
-                tmpfsAt: fixture.resume.scratch.path.appending("parts"), size: 64 << 10)
+                tmpfsAt: fixture.resume.scratch.filePath.appending("parts"), size: 64 << 10)
             let filler = state.path.appending("filler")
             let writer = try await arrives(fixture) { _ in
                 var end: UInt64 = 0
@@ -589,7 +589,7 @@ struct KeptSignaturesTests {
         for name in names { try await AgainstFixture.settle(older.appending(name)) }
         let first = try await delta.attempt(source, against: [older], interruptedAfter: 1)
         #expect(first.arrived == nil)
-        let parts = delta.writers.scratch.path.appending("parts")
+        let parts = delta.writers.scratch.filePath.appending("parts")
         let kept = parts.appending(
             try #require(delta.writers.records.first { $0.hasSuffix(PartFileRecord.signaturesSuffix) }))
         // The signatures of one are said to be those of all.
@@ -626,7 +626,7 @@ struct KeptSignaturesTests {
             kept.append(DocumentFixture.content(Int(number) * PieceSignature.byteCount, seed: number))
             kept.finish(number == 3 ? nil : basis(number))
         }
-        let path = scratch.path.appending("signatures")
+        let path = scratch.filePath.appending("signatures")
         try kept.write(to: path)
         let whole = try DocumentFixture.read(path)
         let again = try #require(KeptSignatures(readingFrom: path, least: .smallest))

@@ -266,9 +266,9 @@ struct OtherVersionTests {
         let saved = try fixture.scratch.makeFile("one/report.pdf~", [4])
         try SystemCalls.call { rename(saved.string, path.string) }
         #expect(try identity(path) != first && !(try identity(path)).isOther(than: first))
-        let folder = try identity(fixture.scratch.path.appending("one"))
-        #expect(folder.isOther(than: try identity(fixture.scratch.path.appending("other"))))
-        #expect(try identity(fixture.scratch.path.appending("other/../one/.")) == folder)
+        let folder = try identity(fixture.scratch.filePath.appending("one"))
+        #expect(folder.isOther(than: try identity(fixture.scratch.filePath.appending("other"))))
+        #expect(try identity(fixture.scratch.filePath.appending("other/../one/.")) == folder)
     }
 
     @Test("A copy that the user names is built upon, and stays as it is")

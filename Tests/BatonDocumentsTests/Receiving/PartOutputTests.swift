@@ -20,7 +20,7 @@ struct PartOutputTests {
     }
 
     private func open(_ name: String = "file", in folder: FilePath? = nil) throws -> OwnedDescriptor {
-        try SystemCalls.open((folder ?? scratch.path).appending(name), O_RDWR | O_CREAT, mode: 0o600)
+        try SystemCalls.open((folder ?? scratch.filePath).appending(name), O_RDWR | O_CREAT, mode: 0o600)
     }
 
     /// Bytes in memory that is aligned, or a byte beside that.
@@ -33,7 +33,7 @@ struct PartOutputTests {
     }
 
     private func content(at name: String = "file", in folder: FilePath? = nil) throws -> [UInt8] {
-        try DocumentFixture.read((folder ?? scratch.path).appending(name))
+        try DocumentFixture.read((folder ?? scratch.filePath).appending(name))
     }
 
     @Test("Whole chunks go past it and all else through it, and the file has the bytes that were written, in any order")
@@ -77,16 +77,16 @@ struct PartOutputTests {
     func size(_ difference: Int, _ isSparse: Bool) throws {
         let probe = try open()
         let isTaken = PartOutput(of: probe, size: PartOutput.directSize).takesWholeChunks
-        let ledger = try PartFileLedger(stateFolder: scratch.path.appending("parts"))
+        let ledger = try PartFileLedger(stateFolder: scratch.filePath.appending("parts"))
         let size = UInt64(Int(PartOutput.directSize) + difference)
         let tree = try DocumentFixture.tree(size, isSparse: isSparse)
-        let place = try PartPlace(scratch.path, ledger)
+        let place = try PartPlace(scratch.filePath, ledger)
         let file = try PartFile(for: tree.label, try #require(tree[0].file), at: place)
         #expect(file.takesWholeChunks(ofFile: 0) == (isTaken && difference >= 0 && !isSparse))
         file.discard()
         let entries = try FolderFixture.tree([("a", .file(try #require(tree[0].file)))])
         let folder = try PartFolder(
-            creating: entries, named: FolderFixture.partName, in: try DestinationFolder(scratch.path), umask: 0o022)
+            creating: entries, named: FolderFixture.partName, in: try DestinationFolder(scratch.filePath), umask: 0o022)
         #expect(try folder.takesWholeChunks(ofFile: 0) == (isTaken && difference >= 0 && !isSparse))
         folder.discard()
     }

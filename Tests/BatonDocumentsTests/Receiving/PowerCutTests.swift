@@ -18,7 +18,7 @@ struct PowerCutTests {
         let mounted = try LoopDisk(scratch, size: 128 << 20, in: below.path).mount()
         let folder = mounted.path.appending("destination")
         try SystemCalls.call { mkdir(folder.string, 0o755) }
-        let ledger = try PartFileLedger(stateFolder: scratch.path.appending("parts"))
+        let ledger = try PartFileLedger(stateFolder: scratch.filePath.appending("parts"))
         // Small enough to go through the page cache.
         let tree = try DocumentFixture.tree(30 << 20, version: 1)
         let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: tree)
@@ -72,7 +72,7 @@ struct PowerCutTests {
             let mounted = try disk.mount(at: destination)
             // A disk has a number, which another one has not.
             let number = try #require(BootID.disk(of: try DestinationFolder(destination).file))
-            let other = BootID.disk(of: try DestinationFolder(fixture.scratch.path).file)
+            let other = BootID.disk(of: try DestinationFolder(fixture.scratch.filePath).file)
             #expect(!number.isEmpty && number != other)
             try await fixture.receive([0..<5])
             _ = consume mounted

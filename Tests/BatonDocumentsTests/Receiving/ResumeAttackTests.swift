@@ -18,7 +18,7 @@ struct ResumeAttackTests {
     /// Does it to the part, and tells what has to be as it is afterwards.
     private func commit(_ attack: Attack, against part: FilePath, in fixture: ResumeFixture) throws -> FilePath? {
         let victim = try fixture.scratch.makeFile("victim", [7, 8, 9])
-        let aside = fixture.scratch.path.appending("aside")
+        let aside = fixture.scratch.filePath.appending("aside")
         switch attack {
         case .removed:
             try SystemCalls.call { unlink(part.string) }

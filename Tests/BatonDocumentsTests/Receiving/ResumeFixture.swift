@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonProtocol
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
@@ -29,7 +30,7 @@ struct ResumeFixture {
 
     /// The ledger as the next start sees it.
     func nextStart() throws -> PartFileLedger {
-        try PartFileLedger(stateFolder: scratch.path.appending("parts"))
+        try PartFileLedger(stateFolder: scratch.filePath.appending("parts"))
     }
 
     /// Where the one part is that stands in the destination.
@@ -40,7 +41,7 @@ struct ResumeFixture {
     /// Where the one journal is.
     func journal() throws -> FilePath {
         let name = try #require(writers.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
-        return scratch.path.appending("parts").appending(name)
+        return scratch.filePath.appending("parts").appending(name)
     }
 
     /// Opens it as the next attempt does.
@@ -59,7 +60,7 @@ struct ResumeFixture {
     /// Another process receives some bytes of the records, and is killed.
     func killAfter(_ byteCount: Int, seed: UInt64) async {
         await #expect(processExitsWith: .signal(SIGKILL)) {
-            [path = scratch.path.string as String, count = content.count as Int, byteCount, seed] in
+            [path = scratch.path as String, count = content.count as Int, byteCount, seed] in
             let scratch = FilePath(path)
             let writer = try await DocumentWriter.begun(
                 try DocumentFixture.tree(UInt64(count), version: ResumeFixture.version),

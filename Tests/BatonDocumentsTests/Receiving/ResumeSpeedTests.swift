@@ -26,7 +26,7 @@ struct ResumeSpeedTests {
             }
         }
         #expect(await writer.end() == (chunks - 1) << 20)
-        let ledger = try PartFileLedger(stateFolder: writers.scratch.path.appending("parts"))
+        let ledger = try PartFileLedger(stateFolder: writers.scratch.filePath.appending("parts"))
         let start = ContinuousClock.now
         let next = try await DocumentWriter.create(
             tree, from: DocumentFixture.origin, in: try DestinationFolder(writers.folder), ledger: ledger)

@@ -38,7 +38,7 @@ struct ResumeTests {
         let fixture = try WriterFixture()
         for isSecond in [false, true] {
             await #expect(processExitsWith: .success) {
-                [path = fixture.scratch.path.string as String, isSecond = isSecond as Bool] in
+                [path = fixture.scratch.path as String, isSecond = isSecond as Bool] in
                 let scratch = FilePath(path)
                 let tree = try DocumentFixture.tree(1 << 30, version: 5)
                 let ledger = try PartFileLedger(stateFolder: scratch.appending("parts"))
@@ -265,7 +265,7 @@ struct ResumeTests {
         #expect(try await writer.missing() == [0..<8])
         await writer.end()
         // The same folder by another path is the same.
-        let link = fixture.scratch.path.appending("link")
+        let link = fixture.scratch.filePath.appending("link")
         try SystemCalls.call { symlink(fixture.folder.string, link.string) }
         let again = try await DocumentWriter.begun(fixture.tree, in: link, ledger: try fixture.nextStart())
         #expect(try await again.missing() == [4..<8])
@@ -387,7 +387,7 @@ struct ResumeTests {
         let zeros = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
         func room() throws -> Int {
             let name = try #require(fixture.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
-            return try DocumentFixture.room(at: fixture.scratch.path.appending("parts").appending(name))
+            return try DocumentFixture.room(at: fixture.scratch.filePath.appending("parts").appending(name))
         }
         for _ in 0..<2 {
             let writer = try await fixture.writer(tree)
@@ -410,7 +410,7 @@ struct ResumeTests {
             #expect(await writer.end() > 0)
         }
         let journals = fixture.writers.records.filter { $0.hasSuffix(PartFileRecord.journalSuffix) }
-            .map { fixture.scratch.path.appending("parts").appending($0) }
+            .map { fixture.scratch.filePath.appending("parts").appending($0) }
         let fullest = try #require(try journals.first { try DocumentFixture.size(at: $0) > 400 })
         try DocumentFixture.backdate(fullest)
         return fullest

@@ -43,7 +43,7 @@ struct RewritingTests {
     }
 
     private func ledger() throws -> PartFileLedger {
-        try PartFileLedger(stateFolder: writers.scratch.path.appending("parts"))
+        try PartFileLedger(stateFolder: writers.scratch.filePath.appending("parts"))
     }
 
     /// The next attempt at a version of a document.
@@ -162,7 +162,7 @@ struct RewritingTests {
         let source = try makeSource(content)
         _ = try await delta.attempt(source, interruptedAfter: 20 << 20)
         let changed = Array(content.reversed().prefix(2 << 20)) + content[(2 << 20)...]
-        await #expect(processExitsWith: .signal(SIGKILL)) { [path = writers.scratch.path.string as String] in
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = writers.scratch.path as String] in
             let scratch = FilePath(path)
             let writer = try await DocumentWriter.begun(
                 try DocumentFixture.tree(UInt64(RewritingTests.size), version: 900),
@@ -441,7 +441,7 @@ struct RewritingTests {
     @Test("Where the new journal has no room, what there is of the old one makes it")
     func fullState() async throws {
         let disk = try mount()
-        let state = try MountedFolder(tmpfsAt: writers.scratch.path.appending("parts"), size: 64 << 10)
+        let state = try MountedFolder(tmpfsAt: writers.scratch.filePath.appending("parts"), size: 64 << 10)
         defer {
             withExtendedLifetime(disk) {}
             withExtendedLifetime(state) {}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
@@ -22,7 +23,7 @@ struct SharedCopyTests {
         let tree = try DocumentScan.scan(document).tree
         let writer = try await DocumentWriter.create(
             tree, from: DocumentFixture.origin, in: try DestinationFolder(delta.writers.folder),
-            ledger: try PartFileLedger(stateFolder: scratch.path.appending("parts")), sharedCopy: copy)
+            ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), sharedCopy: copy)
         var sizes: [Int: Int] = [:]
         while let batch = try await writer.nextSignatures() {
             for start in stride(from: 0, to: batch.bytes.count, by: PieceSignature.byteCount) {
@@ -42,7 +43,7 @@ struct SharedCopyTests {
         let document = try scratch.makeFile("notes", content(3 << 20))
         _ = try scratch.makeFolder("shared")
         for (size, isTold) in [(9, false), (Self.least - 1, false), (Self.least, true)] {
-            let copy = scratch.path.appending("shared/notes\(size)")
+            let copy = scratch.filePath.appending("shared/notes\(size)")
             try DocumentFixture.write(content(size), to: copy)
             #expect(try await told(of: copy, for: document) == (isTold ? [size] : []), "\(size)")
         }
@@ -61,7 +62,7 @@ struct SharedCopyTests {
         let writer = try await DocumentWriter.create(
             try DocumentScan.scan(document).tree, from: DocumentFixture.origin,
             in: try DestinationFolder(delta.writers.folder),
-            ledger: try PartFileLedger(stateFolder: scratch.path.appending("parts")), against: [copy])
+            ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), against: [copy])
         var bases = Set<Int>()
         while let batch = try await writer.nextSignatures() { bases.insert(batch.basis) }
         #expect(bases.count == sizes.count + 1)
@@ -86,7 +87,7 @@ struct SharedCopyTests {
     @Test("What is not there, or cannot be read, is done without")
     func missing() async throws {
         let document = try scratch.makeFile("notes", content(3 << 20))
-        for path in [scratch.path.appending("nothing"), "/dev/null"] {
+        for path in [scratch.filePath.appending("nothing"), "/dev/null"] {
             #expect(try await told(of: path, for: document).isEmpty)
         }
     }

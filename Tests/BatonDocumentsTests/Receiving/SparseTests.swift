@@ -65,7 +65,7 @@ struct SparseTests {
             return
         }
         try DocumentFixture.write([1, 2, 3], to: source, at: UInt64(40 << 30))
-        await #expect(processExitsWith: .success) { [path = fixture.scratch.path.string as String] in
+        await #expect(processExitsWith: .success) { [path = fixture.scratch.path as String] in
             let scratch = FilePath(path)
             _ = try await DocumentTransferTests.transfer(
                 try DocumentScan.scan(scratch.appending("large")), to: scratch.appending("destination"),

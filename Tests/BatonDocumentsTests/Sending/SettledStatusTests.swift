@@ -21,8 +21,7 @@ struct SettledStatusTests {
 
     /// Whether the tests' folder is on a file system that writes what is mapped to a disk.
     private static let hasDisk: Bool = {
-        guard let folder = try? SystemCalls.open(FilePath(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"), 0)
-        else { return false }
+        guard let folder = try? SystemCalls.open(ScratchFolder.base, 0) else { return false }
         return ![0x0102_1994, 0x8584_58F6, 0x794C_7630].contains(baton_file_system(folder.rawValue))
     }()
 
