@@ -15,17 +15,7 @@ struct ConnectedPair {
     let acceptor: Connection
 
     init() async throws {
-        let loops = (EventLoop(name: "dialer"), EventLoop(name: "acceptor"))
-        let (first, second) = try Socket.pair(on: loops.0, loops.1)
-        // Other tests may hold all threads of tasks for longer than a hello may take.
-        var limits = Limits()
-        limits.helloDeadline = .seconds(60)
-        dialer = Connection(
-            socket: first, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: limits, on: loops.0)
-        acceptor = Connection(
-            socket: second, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, limits: limits, on: loops.1)
-        await dialer.start()
-        await acceptor.start()
+        (acceptor, dialer) = try await connectedPair(on: EventLoop(name: "acceptor"))
     }
 
     /// The next stream that the dialer opened.

@@ -48,8 +48,8 @@ struct DocumentReadTests {
             service = DocumentService(
                 offers: Offers(on: loop, files: files) { _ in }, pool: pool,
                 ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), limit: TransferLimit())
-            origin = try await Self.pair(on: loop)
-            application = try await Self.pair(on: loop)
+            origin = try await connectedPair(on: loop)
+            application = try await connectedPair(on: loop, limits: .local)
             let (far, content, layout) = (origin.far, content, tree.layout)
             serving = Task {
                 for await incoming in far.incoming {
@@ -142,22 +142,6 @@ struct DocumentReadTests {
             let response = try await WireResponse(serializedBytes: stream.response()).kind
             if case .failure(let failure)? = response { throw HandoffError(failure) }
             return response
-        }
-
-        private static func pair(on loop: EventLoop) async throws -> (near: Connection, far: Connection) {
-            let other = EventLoop(name: "other")
-            let (first, second) = try Socket.pair(on: loop, other)
-            // One end begins before the other, which may have to wait for its turn on a busy machine.
-            var limits = Limits.local
-            limits.helloDeadline = .seconds(60)
-            let near = Connection(
-                socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, limits: limits, on: loop)
-            let far = Connection(
-                socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: limits, on: other)
-            await near.start()
-            await far.start()
-            try await far.ready()
-            return (near, far)
         }
 
         /// An honest origin, save for one byte.

@@ -8,7 +8,7 @@ package import BatonTransport
 /// own.
 ///
 /// - Parameters:
-///   - limits: of the end that dialled.
+///   - limits: of the end that dialled, apart from the deadline of a hello.
 ///   - accepting: makes the channel of the end that accepted; by default it is plain, as on the local socket.
 ///   - dialling: the same of the other end.
 package func connectedPair(
@@ -18,9 +18,13 @@ package func connectedPair(
 ) async throws -> (Connection, Connection) {
     let other = EventLoop(name: "other end")
     let (first, second) = try Socket.pair(on: loop, other)
+    // Other tests may hold all threads of tasks for longer than a hello may take.
+    var (near, far) = (Limits(), limits)
+    near.helloDeadline = .seconds(60)
+    far.helloDeadline = .seconds(60)
     let ends = (
-        Connection(socket: first, channel: try accepting(), role: .acceptor, on: loop),
-        Connection(socket: second, channel: try dialling(), role: .dialer, limits: limits, budget: budget, on: other)
+        Connection(socket: first, channel: try accepting(), role: .acceptor, limits: near, on: loop),
+        Connection(socket: second, channel: try dialling(), role: .dialer, limits: far, budget: budget, on: other)
     )
     await ends.0.start()
     await ends.1.start()

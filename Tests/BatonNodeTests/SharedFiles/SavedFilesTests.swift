@@ -3,7 +3,6 @@
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
-import BatonProtocol
 import BatonTestSupport
 import BatonTransport
 import Foundation
@@ -29,28 +28,14 @@ struct SavedFilesTests {
         init(_ urls: [String: String]) async throws {
             scratch = try ScratchFolder("saved")
             for name in ["one", "two"] { try scratch.write(name, to: name) }
-            let (loop, other) = (EventLoop(name: "node"), EventLoop(name: "application"))
+            let loop = EventLoop(name: "node")
             offers = Offers(
                 on: loop,
                 files: SharedFiles(
                     path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                     logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             ) { _ in }
-            let (first, second) = try Socket.pair(on: loop, other)
-            // One end begins before the other, which may have to wait for its turn on a busy machine.
-            var limits = Limits.local
-            limits.helloDeadline = .seconds(60)
-            connections = (
-                Connection(
-                    socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, limits: limits, on: loop
-                ),
-                Connection(
-                    socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: limits, on: other
-                )
-            )
-            await connections.node.start()
-            await connections.application.start()
-            try await connections.application.ready()
+            connections = try await connectedPair(on: loop, limits: .local)
             activity = try OfferedActivity(
                 .with {
                     $0.type = "org.example.note"
