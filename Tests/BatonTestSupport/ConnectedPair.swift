@@ -28,6 +28,7 @@ package func connectedPair(
     )
     await ends.0.start()
     await ends.1.start()
+    try await ends.0.ready()
     try await ends.1.ready()
     return ends
 }
