@@ -85,7 +85,6 @@ package actor ServiceDiscovery {
         self.configuration = configuration
         var limits = QueryBudget.Limits()
         limits.probing = probes
-        limits.turn = configuration.probeTurn
         budget = QueryBudget(limits: limits)
         backoff = ReconnectBackoff(first: configuration.firstRetry)
         self.loop = loop

@@ -49,7 +49,6 @@ enum Probe {
             case ("--answer", _): seams.handoffs.answer = .seconds(Int(value) ?? 0)
             case ("--allow", "private-sites"): configuration.siteAssociations.allowsPrivateAddresses = true
             case ("--rotation", _): seams.discovery.rotationPeriod = .milliseconds(Int(value) ?? 0)
-            case ("--turn", _): seams.discovery.probeTurn = Int(value).map { .milliseconds($0) }
             case _: fatalError("there is no \(option) \(value)")
             }
         }

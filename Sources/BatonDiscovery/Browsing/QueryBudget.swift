@@ -20,7 +20,7 @@ struct QueryBudget {
         /// Queries that are open at once.
         var probing = 16
         /// How long a query may stay open when instances wait; nil, for tests only, is without end.
-        var turn: Duration? = .milliseconds(300)
+        var turn: Duration = .milliseconds(300)
         /// How many instances without a first turn are a crowd.
         var crowd = 64
         /// How long a first turn lasts while there is a crowd. The last of 1,500 instances that appear at once then has
@@ -177,7 +177,6 @@ struct QueryBudget {
         var instance = instance
         switch instance.phase {
         case .heard: break
-        case .probing where limits.turn == nil: break
         case .probing:
             closing.append(name)
             instance.phase = .heard(queued: next())
@@ -303,10 +302,10 @@ struct QueryBudget {
 
     /// The probe whose turn ends first, and when that is.
     private func endOfTurn(in survey: Survey) -> (name: String, time: Duration)? {
-        guard let turn = limits.turn, let (name, since) = survey.oldestProbe else { return nil }
+        guard let (name, since) = survey.oldestProbe else { return nil }
         guard survey.unseen > limits.crowd, let (newName, newSince) = survey.oldestNewProbe,
-            newSince + limits.firstTurn < since + turn
-        else { return (name, since + turn) }
+            newSince + limits.firstTurn < since + limits.turn
+        else { return (name, since + limits.turn) }
         return (newName, newSince + limits.firstTurn)
     }
 
