@@ -46,6 +46,10 @@ let documentation: [Package.Dependency] =
     Context.environment["BATON_DOCS"] == nil
     ? [] : [.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0")]
 
+/// What `baton --version` says. Scripts/package sets it; a build without it says "development".
+let release: [CSetting] =
+    Context.environment["BATON_RELEASE"].map { [.define("BATON_RELEASE", to: "\"\($0)\"")] } ?? []
+
 let package = Package(
     name: "Baton",
     products: [
@@ -72,6 +76,7 @@ let package = Package(
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CLinux"),
+        .target(name: "CVersion", cSettings: release),
         // Without pkgConfig, which would link it: see its shim.
         .systemLibrary(name: "CCURL", providers: [.apt(["libcurl4-openssl-dev"])]),
 
@@ -104,7 +109,8 @@ let package = Package(
             name: "BatonCLI",
             dependencies: [
                 "BatonNode", "Baton", "BatonApplications", "BatonDocuments", "BatonAccount", "BatonMessages",
-                "BatonTransport", "BatonProtocol", "BatonWeb", "BatonEventLoop", logging, protobuf, subprocess, system,
+                "BatonTransport", "BatonProtocol", "BatonWeb", "BatonEventLoop", "CVersion", logging, protobuf,
+                subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),

@@ -3,6 +3,7 @@
 import ArgumentParser
 import BatonAccount
 import BatonEventLoop
+import CVersion
 import Glibc
 
 /// The command `baton`.
@@ -24,7 +25,7 @@ struct BatonCommand: AsyncParsableCommand {
             EXIT STATUS:
             \(ExitStatus.table)
             """,
-        version: "0.1.0",
+        version: String(cString: baton_version()),
         subcommands: [
             AccountCommand.self, NodeCommand.self, StatusCommand.self, DevicesCommand.self, ActivitiesCommand.self,
             OfferCommand.self, AcceptCommand.self, WithdrawCommand.self, TransfersCommand.self, PolicyCommand.self,
