@@ -71,7 +71,7 @@ final class EventSource: Sendable {
 
     /// The queue on which Dispatch reports timers and signals. Like a loop, it gets a thread of its own when it needs
     /// one.
-    private static let messages = DispatchQueue(label: "baton.messages", qos: .userInitiated)
+    private static let messages = DispatchQueue(label: "baton.messages")
 
     deinit {
         cancel()

@@ -57,8 +57,9 @@ package final class EventLoop: SerialExecutor {
         self.name = name
         self.idleWait = idleWait
         // A serial queue without a target may get a thread beyond the width of the pool. So a thread that blocks
-        // elsewhere never starves a loop.
-        queue = DispatchQueue(label: "baton.loop." + name, qos: .userInitiated)
+        // elsewhere never starves a loop. It has no quality of service: Dispatch turns one into a nice value, which
+        // fails for every user but root, with a message on standard error.
+        queue = DispatchQueue(label: "baton.loop." + name)
         work = LoopWork(on: queue)
         taskExecutor = LoopTaskExecutor(work)
         queue.setSpecific(key: Self.key, value: ObjectIdentifier(self))
