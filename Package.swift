@@ -113,7 +113,7 @@ let package = Package(
                 subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            swiftSettings: settings),
+            resources: [.embedInCode("Service/baton.service")], swiftSettings: settings),
 
         // The sample applications know of Baton what any application does.
         .target(
@@ -129,7 +129,7 @@ let package = Package(
                 "Baton", "BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonMessages", "BatonTransport", "CSpawn",
                 protobuf, subprocess, system,
             ],
-            path: "Tests/BatonTestSupport", swiftSettings: settings),
+            path: "Tests/BatonTestSupport", exclude: ["service-manager.sh"], swiftSettings: settings),
         .executableTarget(
             name: "discovery-probe", dependencies: ["BatonDiscovery", "BatonEventLoop"],
             path: "Tests/BatonDiscoveryProbe", swiftSettings: settings),
@@ -171,10 +171,7 @@ let package = Package(
                 "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", "library-probe", logging,
                 protobuf, system,
             ],
-            exclude: [
-                "Applications/service-manager.sh", "Support/memory-places.py",
-                "Support/memory-search.py", "Support/without-calls.py",
-            ]),
+            exclude: ["Support/memory-places.py", "Support/memory-search.py", "Support/without-calls.py"]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
             name: "BatonAttackTests",

@@ -4,30 +4,56 @@ import ArgumentParser
 import Baton
 import BatonEventLoop
 import BatonNode
+import BatonTransport
 import BatonWeb
 import FoundationEssentials
 import Glibc
 import Logging
+import SystemPackage
 
 /// `baton node`
 struct NodeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "node",
-        abstract: "Run this machine's node, in the foreground.",
+        abstract: "Run this machine's node, now or as a service.",
         discussion: """
-            The node announces this device, finds the others, and serves the activities that are offered. It says when \
-            it is ready, and tells systemd if that started it (Type=notify). ^C or SIGTERM stops it: it withdraws all \
-            offers, closes its connections and finishes the files that it is writing.
+            The node announces this device, finds the others, and serves the activities that are offered. There is one \
+            for each user. `baton node` runs it in the foreground, and `baton node install` makes it start whenever \
+            you log in.
+
+            EXAMPLES:
+              baton node install                  # as a service, with systemd
+              baton node                          # in the foreground
+              baton node --port 24747             # with one port, for a firewall
+            """,
+        subcommands: [
+            NodeRunCommand.self, NodeInstallCommand.self, NodeUninstallCommand.self, NodeLogCommand.self,
+        ],
+        defaultSubcommand: NodeRunCommand.self)
+}
+
+/// `baton node run`
+struct NodeRunCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run",
+        abstract: "Run the node in the foreground. (default)",
+        discussion: """
+            The node says when it is ready. It also tells systemd, if that started it (Type=notify). ^C or SIGTERM \
+            stops it: it withdraws all offers, closes its connections and finishes the files that it is writing.
+
+            The port changes every 15 minutes, so that nobody can follow the node from one network to the next. If a \
+            firewall needs one port, give it here, or write the line port=24747 into the file node of Baton's \
+            configuration folder (~/.config/baton). `baton node install --port` writes it there.
 
             EXAMPLES:
               baton node
-              baton node --port 47100     # a port of your choice, for a firewall
+              baton node --port 24747     # a port of your choice, for a firewall
               BATON_HOME=/tmp/second baton node
             """)
 
     @Option(
         name: .long,
-        help: "The TCP port for other devices, 1024 to 65535. (default: any free one, another every 15 minutes)")
+        help: "The TCP port for other devices, 1024 to 65535. (default: the configured one, else one that changes)")
     var port: UInt16?
 
     @Flag(
@@ -41,16 +67,16 @@ struct NodeCommand: AsyncParsableCommand {
     @OptionGroup var output: JSONOption
 
     func validate() throws {
-        if let port, port < 1024 {
-            throw ValidationError("port \(port) is below 1024, where no device dials: choose a higher one")
-        }
+        if let port { try NodeSettings.validate(port) }
     }
 
     func run() async throws {
         let home = try CommandEnvironment.home()
+        let environment = ProcessInfo.processInfo.environment
+        let port = try port ?? NodeSettings.load(home).port
         var configuration = NodeConfiguration()
         configuration.port = port ?? 0
-        configuration.environment = ProcessInfo.processInfo.environment
+        configuration.environment = environment
         configuration.siteAssociations.allowsPrivateAddresses = privateSites
         let level: Logger.Level = verbose ? .debug : .notice
         let logger = Logger(label: "baton.node") { _ in ErrorOutputLog(level: level, name: "baton node") }
@@ -65,8 +91,12 @@ struct NodeCommand: AsyncParsableCommand {
         } catch {
             throw CommandError(error)
         }
-        await sayReady(node)
+        await sayReady(node, isFixed: port != nil)
         ServiceManager.notify("READY=1")
+        let watching = Watchdog(environment: environment).map { watchdog in
+            Task { try await watchdog.run { await node.turnLoops() } }
+        }
+        defer { watching?.cancel() }
         // When the devices around are found, so that their first records are opened as well.
         let tidying = Task {
             try await Alarm.sleep(for: .seconds(30))
@@ -84,13 +114,42 @@ struct NodeCommand: AsyncParsableCommand {
         if output.json { try? Output.line(EventLine.text("stopped")) }
     }
 
-    private func sayReady(_ node: Node) async {
+    private func sayReady(_ node: Node, isFixed: Bool) async {
         let port = await node.port ?? 0
         if output.json {
             try? Output.line(EventLine.text("ready", [JSONValue.Member("port", .integer(Int64(port)))]))
         } else {
-            let time = self.port == nil ? " for now" : ""
+            let time = isFixed ? "" : " for now"
             Output.say("ready on port \(port)\(time): offer with `baton offer`, take with `baton accept`; ^C stops")
+        }
+    }
+}
+
+extension NodeSettings {
+    /// The settings of this user.
+    static func load(_ home: Home) throws(CommandError) -> NodeSettings {
+        try attempt(home) { path throws(ConfigurationError) in try read(path) }
+    }
+
+    /// Writes the port down for every later start.
+    static func keepPort(_ port: UInt16, _ home: Home) throws(CommandError) {
+        try attempt(home) { path throws(ConfigurationError) in try setPort(port, in: path) }
+    }
+
+    /// Refuses a port that no device dials.
+    static func validate(_ port: UInt16) throws(ValidationError) {
+        guard !ports.contains(port) else { return }
+        throw ValidationError("port \(port) is below \(ports.lowerBound), where no device dials: choose a higher one")
+    }
+
+    private static func attempt<Result>(
+        _ home: Home, _ body: (FilePath) throws(ConfigurationError) -> Result
+    ) throws(CommandError) -> Result {
+        let path = path(in: home)
+        do {
+            return try body(path)
+        } catch {
+            throw CommandError(.usage, code: "node", "\(path.shown): \(SafeText.escaped("\(error)"))")
         }
     }
 }

@@ -81,6 +81,12 @@ package actor Node {
     /// The port that other devices dial in this period of its announcements; `nil` when the node does not run.
     package var port: UInt16? { parts?.listeners.port }
 
+    /// Returns when every event loop of the running node has turned. If one hangs, this does not return.
+    package func turnLoops() async {
+        guard let parts else { return }
+        for loop in [parts.listeners.loop] + parts.connections.loops.loops { await loop.turn() }
+    }
+
     /// Starts every part.
     package func start() async throws(NodeError) {
         guard parts == nil else { return }

@@ -15,7 +15,10 @@ enum ServiceManager {
         return notify(state, socket: String(cString: value))
     }
 
+    /// Sends a state to a socket.
+    ///
     /// - Parameter path: an absolute path, or a name in Linux's abstract namespace, which begins with `@`.
+    @discardableResult
     static func notify(_ state: String, socket path: String) -> Bool {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

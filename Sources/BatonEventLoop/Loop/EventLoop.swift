@@ -58,7 +58,7 @@ package final class EventLoop: SerialExecutor {
         self.idleWait = idleWait
         // A serial queue without a target may get a thread beyond the width of the pool. So a thread that blocks
         // elsewhere never starves a loop. It has no quality of service: Dispatch turns one into a nice value, which
-        // fails for every user but root, with a message on standard error.
+        // fails for every user but root, with a line in the system log for each thread.
         queue = DispatchQueue(label: "baton.loop." + name)
         work = LoopWork(on: queue)
         taskExecutor = LoopTaskExecutor(work)
@@ -83,6 +83,11 @@ package final class EventLoop: SerialExecutor {
     /// Runs `work` on the loop, later, in order with other work. Callable from anywhere.
     package func execute(_ work: @escaping @Sendable () -> Void) {
         self.work.append(work)
+    }
+
+    /// Returns when the loop has run all work that it had when this was called. If the loop hangs, this does not return.
+    package func turn() async {
+        await withCheckedContinuation { continuation in execute { continuation.resume() } }
     }
 
     /// The watches of this loop's descriptors, made at the first use with two descriptors of their own.

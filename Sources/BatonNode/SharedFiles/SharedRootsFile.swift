@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import BatonApplications
-import BatonEventLoop
 package import BatonTransport
-import FoundationEssentials
-import Glibc
 package import SystemPackage
 
 /// The file that the user, or `baton roots`, writes the shared folders into: `shared-roots` in the configuration
@@ -34,7 +30,7 @@ package enum SharedRootsFile {
     ) throws(ConfigurationError) {
         // What is wrong with the file is said before a folder is made for it.
         _ = try ConfigurationFile.contents(of: path)
-        let lock = try lock(path)
+        let lock = try ConfigurationFile.lock(path)
         defer { withExtendedLifetime(lock) {} }
         var content = try ConfigurationFile.contents(of: path) ?? []
         if let last = content.last, last != 0x0A { content.append(0x0A) }
@@ -45,7 +41,7 @@ package enum SharedRootsFile {
         else {
             throw ConfigurationError("the folder \"\(folder)\" cannot be written down: its name has odd characters")
         }
-        try write(content, to: path)
+        try ConfigurationFile.write(content, to: path)
     }
 
     /// Removes a root; everything else stays as it is.
@@ -56,54 +52,13 @@ package enum SharedRootsFile {
     ) throws(ConfigurationError) -> Bool {
         // No folder is made to remove nothing from.
         guard try ConfigurationFile.contents(of: path) != nil else { return false }
-        let lock = try lock(path)
+        let lock = try ConfigurationFile.lock(path)
         defer { withExtendedLifetime(lock) {} }
         guard let content = try ConfigurationFile.contents(of: path) else { return false }
         guard let root = try SharedRoots(parsing: content, home: userHome)[name] else { return false }
         var lines = content.split(separator: 0x0A, omittingEmptySubsequences: false)
         lines.remove(at: root.line - 1)
-        try write(Array(lines.joined(separator: [0x0A])), to: path)
+        try ConfigurationFile.write(Array(lines.joined(separator: [0x0A])), to: path)
         return true
-    }
-
-    private static func write(_ content: [UInt8], to path: FilePath) throws(ConfigurationError) {
-        guard content.count <= ConfigurationFile.sizeBound else {
-            throw ConfigurationError("it would be over \(ConfigurationFile.sizeBound) bytes")
-        }
-        // A link to the file, as of those who keep their configuration elsewhere, stays one.
-        let target = URL(filePath: path.string).resolvingSymlinksInPath()
-        do {
-            try SmallFile.replace(FilePath(target.path), with: content)
-        } catch {
-            throw ConfigurationError("it cannot be written (\(error))")
-        }
-    }
-
-    /// For how long another command that changes the file is waited for; it needs a few milliseconds.
-    private static var patience: Duration { .seconds(5) }
-
-    /// Keeps other commands from changing the file until the result goes: `flock(2)` on its folder, which is made where
-    /// there is none.
-    private static func lock(_ path: FilePath) throws(ConfigurationError) -> OwnedDescriptor {
-        let folder = path.removingLastComponent()
-        do {
-            try FileManager.default.createDirectory(
-                atPath: folder.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            let lock = OwnedDescriptor(
-                takingOwnershipOf: try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec]))
-            let deadline = ContinuousClock.now + patience
-            while flock(lock.fileDescriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
-                let error = Errno(rawValue: errno)
-                guard error == .wouldBlock || error == .interrupted else { throw error }
-                guard ContinuousClock.now < deadline else {
-                    throw ConfigurationError(
-                        "another program has locked its folder for \(patience.components.seconds) s")
-                }
-                poll(nil, 0, 5)
-            }
-            return lock
-        } catch {
-            throw error as? ConfigurationError ?? ConfigurationError("its folder cannot be used (\(error))")
-        }
     }
 }

@@ -14,11 +14,12 @@ final class BuiltNode: Sendable {
     ///
     /// - Parameters:
     ///   - environment: variables in addition to those of the tests.
+    ///   - arguments: its options.
     ///   - folder: the folder of its log.
-    init(_ environment: [String: String], in folder: String) throws {
+    init(_ environment: [String: String], _ arguments: [String] = [], in folder: String) throws {
         log = folder + "/node-\(UUID().uuidString).log"
         process = try ChildProcess(
-            [BuiltCommand.path.string, "node"],
+            [BuiltCommand.path.string, "node"] + arguments,
             environment: ProcessInfo.processInfo.environment.merging(environment) { $1 }, output: .null,
             error: .file(log))
     }

@@ -4,27 +4,6 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// `systemd --user` on a lab host, by `service-manager.sh`.
-enum LabServiceManager {
-    static let script = URL(filePath: #filePath).deletingLastPathComponent()
-        .appending(path: "service-manager.sh").path
-
-    /// Why there can be no manager here, as a sentence; nil when there can be one.
-    static let unavailableReason: String? = {
-        do {
-            let folder = try ScratchFolder("manager")
-            defer { folder.remove() }
-            let (ending, said) = try ChildProcess.run(
-                ["env", "XDG_RUNTIME_DIR=\(folder.path)", "timeout", "30", "bash", script], error: .null)
-            guard ending != .exited(0) else { return nil }
-            let reason = said.trimmingCharacters(in: .whitespacesAndNewlines)
-            return reason.isEmpty ? "systemd --user does not run here" : reason
-        } catch {
-            return "\(error)"
-        }
-    }()
-}
-
 /// Applications that a real service manager of the user runs: `systemd --user` on a lab host.
 @Suite(
     .serialized, .lab,

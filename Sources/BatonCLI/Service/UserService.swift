@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonAccount
+import BatonNode
+import BatonTransport
+import FoundationEssentials
+import Glibc
+import Subprocess
+import SystemPackage
+
+/// The node as a service of the user's systemd.
+///
+/// A package brings the unit along. For a `baton` that was installed in another way, the unit is written into the
+/// user's folder of units.
+struct UserService: Sendable {
+    static let unit = "baton.service"
+
+    /// The first line of a unit that this command wrote, and may therefore replace or remove.
+    private static let mark = "# Written by `baton node install`. `baton node uninstall` removes it.\n"
+    /// The most bytes of a program's output that are read: 64 KiB.
+    private static let outputBound = 64 << 10
+
+    private let home: Home
+
+    /// Finds the service manager of this user.
+    ///
+    /// - Throws: ``CommandError`` if there is none.
+    static func find() async throws -> UserService {
+        let home = try CommandEnvironment.home()
+        guard ProcessInfo.processInfo.environment["BATON_HOME"]?.isEmpty ?? true else {
+            throw CommandError.usage(
+                "BATON_HOME is set, and a service does not see it: unset it, or run `baton node` yourself")
+        }
+        let answer = try? await control("show", "--property=Version", "--value")
+        if let answer, answer.isSuccess { return UserService(home: home) }
+        let isBooted = access("/run/systemd/system", F_OK) == 0
+        throw CommandError(
+            .failed, code: "noServiceManager",
+            isBooted
+                ? "systemd does not answer for this user: log in directly, and not by su or sudo, or run `sudo loginctl"
+                    + " enable-linger \"$USER\"` first"
+                : "this system does not run systemd: run `baton node` at the start of your session")
+    }
+
+    /// Whether the service runs on after the user has logged out.
+    var isLingering: Bool {
+        guard let entry = getpwuid(geteuid()), let name = entry.pointee.pw_name else { return false }
+        return access("/var/lib/systemd/linger/" + String(cString: name), F_OK) == 0
+    }
+
+    /// Enables the service and starts it anew. Returns when the node is ready.
+    ///
+    /// - Parameter port: the TCP port of this and every later start; nil leaves the settings as they are.
+    func install(port: UInt16?) async throws {
+        do {
+            let store = CommandEnvironment.accountStore(home)
+            _ = try store.load()
+            if try await !Self.control("is-active", "--quiet", Self.unit).isSuccess { try store.refuseNode() }
+        } catch let error as AccountError {
+            throw CommandError(error)
+        }
+        if let port { try NodeSettings.keepPort(port, home) }
+        try placeUnit()
+        try await Self.require("daemon-reload")
+        // A node that has failed too often may start again. This fails if the unit is new.
+        _ = try await Self.control("reset-failed", Self.unit)
+        try await Self.require("enable", "--quiet", Self.unit)
+        guard try await Self.control("restart", Self.unit).isSuccess else {
+            throw CommandError.failed("the node did not start: `baton node log` says why")
+        }
+    }
+
+    /// Stops and disables the service. Returns when the node has stopped, and whether there was a service.
+    func uninstall() async throws -> Bool {
+        let state = try await Self.control("show", "--property=LoadState", "--value", Self.unit).standardOutput
+        guard !state.hasPrefix("not-found") else { return false }
+        try await Self.require("disable", "--quiet", "--now", Self.unit)
+        if isOwn(ownUnit) {
+            try? FileManager.default.removeItem(atPath: ownUnit)
+            try await Self.require("daemon-reload")
+        }
+        return true
+    }
+
+    // MARK: - The unit
+
+    /// The unit in the user's folder.
+    private var ownUnit: String {
+        FilePath(home.configurationFolder).removingLastComponent().string + "/systemd/user/" + Self.unit
+    }
+
+    private func isOwn(_ path: String) -> Bool {
+        (try? String(contentsOfFile: path, encoding: .utf8))?.hasPrefix(Self.mark) ?? false
+    }
+
+    /// Writes the user's unit, unless the package of this program has one.
+    private func placeUnit() throws {
+        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let prefix = FilePath(program).removingLastComponent().removingLastComponent().string
+        let isPackaged =
+            ["/usr", "/usr/local"].contains(prefix) && access(prefix + "/lib/systemd/user/" + Self.unit, F_OK) == 0
+        let exists = access(ownUnit, F_OK) == 0
+        guard !isPackaged else {
+            if exists, isOwn(ownUnit) { try FileManager.default.removeItem(atPath: ownUnit) }
+            return
+        }
+        guard !exists || isOwn(ownUnit) else {
+            throw CommandError.failed("\(ownUnit) is a unit of yours, and stays: move it away, or start it yourself")
+        }
+        let folder = FilePath(ownUnit).removingLastComponent().string
+        do {
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            try Data(try Self.text(for: program).utf8).write(to: URL(filePath: ownUnit), options: .atomic)
+        } catch let error as CommandError {
+            throw error
+        } catch {
+            throw CommandError.failed("\(ownUnit) cannot be written: \(error)")
+        }
+    }
+
+    /// The unit for a program, by its absolute path.
+    static func text(for program: String) throws(CommandError) -> String {
+        // Other characters mean something to systemd.
+        let isPlain = program.unicodeScalars.allSatisfy {
+            $0.properties.isAlphabetic || $0.properties.numericType != nil || "/._-+@".unicodeScalars.contains($0)
+        }
+        guard isPlain else {
+            throw .failed("systemd cannot start \(SafeText.escaped(program)): install baton into /usr/local/bin")
+        }
+        let unit = String(decoding: PackageResources.baton_service, as: UTF8.self)
+        return mark + unit.replacing("/usr/bin/baton", with: program)
+    }
+
+    // MARK: - systemctl
+
+    private struct Answer {
+        let isSuccess: Bool
+        let standardOutput: String
+        let standardError: String
+    }
+
+    private static func control(_ arguments: String...) async throws -> Answer {
+        try await control(arguments)
+    }
+
+    private static func control(_ arguments: [String]) async throws -> Answer {
+        let result = try await Subprocess.run(
+            .name("systemctl"), arguments: Arguments(["--user"] + arguments), input: .none,
+            output: .string(limit: outputBound), error: .string(limit: outputBound))
+        return Answer(
+            isSuccess: result.terminationStatus.isSuccess, standardOutput: result.standardOutput,
+            standardError: result.standardError)
+    }
+
+    private static func require(_ arguments: String...) async throws {
+        let answer = try await control(arguments)
+        guard !answer.isSuccess else { return }
+        let said = answer.standardError.split(whereSeparator: \.isNewline).first.map(String.init)
+        throw CommandError.failed(
+            "systemctl --user \(arguments.joined(separator: " ")) failed: \(SafeText.escaped(said ?? "it did not say why"))"
+        )
+    }
+}

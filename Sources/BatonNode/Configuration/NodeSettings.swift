@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonAccount
+package import BatonTransport
+package import SystemPackage
+
+/// The settings of the node that the user, or `baton node install`, writes: the file `node` in the configuration folder.
+///
+/// The file has one line `port=PORT`, and comments that begin with `#`. The node reads it when it starts.
+package struct NodeSettings: Sendable, Hashable {
+    /// The ports that a user may choose: 1024 to 65535. No device dials a port below that.
+    package static let ports = Advertisement.minimumPort...UInt16.max
+
+    /// The TCP port for other devices. Without one, the default, the node takes any free port, and another one every 15
+    /// minutes.
+    package private(set) var port: UInt16?
+    /// The line of the port, from 1; 0 if there is none.
+    private var line = 0
+
+    /// The file in a home.
+    package static func path(in home: Home) -> FilePath {
+        FilePath(home.configurationFolder).appending("node")
+    }
+
+    /// Reads the file. Blocks.
+    ///
+    /// - Returns: the defaults if there is no file.
+    /// - Throws: what is wrong with the file. It must belong to this user (or root), and nobody else may write to it.
+    package static func read(_ path: FilePath) throws(ConfigurationError) -> NodeSettings {
+        try NodeSettings(parsing: ConfigurationFile.contents(of: path) ?? [])
+    }
+
+    /// Writes the port into the file, and keeps everything else in it. Blocks.
+    ///
+    /// - Parameter port: one of ``ports``.
+    /// - Throws: what is wrong with the file, or why it cannot be written.
+    package static func setPort(_ port: UInt16, in path: FilePath) throws(ConfigurationError) {
+        // A mistake in the file is reported before a folder is made for it.
+        guard try read(path).port != port else { return }
+        let lock = try ConfigurationFile.lock(path)
+        defer { withExtendedLifetime(lock) {} }
+        let content = try ConfigurationFile.contents(of: path) ?? []
+        let line = try NodeSettings(parsing: content).line
+        var lines = content.split(separator: 0x0A, omittingEmptySubsequences: false).map { Array($0) }
+        if lines.last?.isEmpty == true { lines.removeLast() }
+        let setting = Array("port=\(port)".utf8)
+        if line > 0 { lines[line - 1] = setting } else { lines.append(setting) }
+        try ConfigurationFile.write(Array(lines.map { $0 + [0x0A] }.joined()), to: path)
+    }
+
+    /// Parses the content of the file.
+    package init(parsing content: [UInt8]) throws(ConfigurationError) {
+        for (index, bytes) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
+            let line = String(decoding: bytes, as: UTF8.self)
+            let text = line.drop { $0.isWhitespace }
+            guard let first = text.first, first != "#" else { continue }
+            func failure(_ problem: String) -> ConfigurationError {
+                ConfigurationError(line: index + 1, column: line.utf8.count - text.utf8.count + 1, problem: problem)
+            }
+            let words = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard words.count == 2, Self.trimmed(words[0]) == "port" else {
+                throw failure("port=PORT was expected, as in port=24747")
+            }
+            guard self.line == 0 else { throw failure("the port is there already, in line \(self.line)") }
+            guard let port = UInt16(Self.trimmed(words[1])), Self.ports.contains(port) else {
+                throw failure("the port must be a number from \(Self.ports.lowerBound) to \(Self.ports.upperBound)")
+            }
+            (self.port, self.line) = (port, index + 1)
+        }
+    }
+
+    private static func trimmed(_ text: Substring) -> Substring {
+        var text = text.drop { $0.isWhitespace }
+        while text.last?.isWhitespace == true { text.removeLast() }
+        return text
+    }
+}
