@@ -37,7 +37,7 @@ struct AcceptCommand: AsyncParsableCommand {
               xdg-open "$(baton accept --latest --print)"
             """)
 
-    @Argument(help: "The activity's id, or enough of its beginning.")
+    @Argument(help: "The activity's id, or enough of its beginning.", completion: .activities)
     var id: CommandArgument?
 
     @Flag(name: .long, help: "If there are several, accept the newest.")
@@ -45,15 +45,17 @@ struct AcceptCommand: AsyncParsableCommand {
 
     @Option(
         name: .long,
-        help: ArgumentHelp("Only from this device: its name, or the beginning of its id.", valueName: "device"))
+        help: ArgumentHelp("Only from this device: its name, or the beginning of its id.", valueName: "device"),
+        completion: .devices)
     var from: CommandArgument?
 
     @Option(name: .long, help: ArgumentHelp("Wait this long for an activity that matches.", valueName: "seconds"))
     var wait: Double?
 
     @Option(
-        name: .long, help: ArgumentHelp("The folder for a document. (default: the current directory)", valueName: "dir")
-    )
+        name: .long,
+        help: ArgumentHelp("The folder for a document. (default: the current directory)", valueName: "dir"),
+        completion: .directory)
     var to: CommandArgument?
 
     @Flag(name: .long, help: "Connect standard input and output to a stream of the offering application.")
@@ -64,7 +66,8 @@ struct AcceptCommand: AsyncParsableCommand {
 
     @Option(
         name: .long,
-        help: ArgumentHelp("The application that continues it, if there are several.", valueName: "id"))
+        help: ArgumentHelp("The application that continues it, if there are several.", valueName: "id"),
+        completion: .applications)
     var application: CommandArgument?
 
     @Flag(name: .long, help: "Open the document with the desktop's default application.")
@@ -74,7 +77,8 @@ struct AcceptCommand: AsyncParsableCommand {
         name: .long,
         help: ArgumentHelp(
             "An older copy of the document on this device. Parts that it has are not sent. Repeatable.",
-            valueName: "path"))
+            valueName: "path"),
+        completion: .file())
     var against: [CommandArgument] = []
 
     @Option(

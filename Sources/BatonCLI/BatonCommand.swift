@@ -40,7 +40,8 @@ struct BatonCommand: AsyncParsableCommand {
         GlobalPool.install()
         do {
             let arguments = CommandArgument.commandLine()
-            try AccountKeyArgument.refuse(in: arguments)
+            // A shell that completes a line does not run it.
+            if arguments.first != "---completion" { try AccountKeyArgument.refuse(in: arguments) }
             var command = try await asyncParseAsRoot(arguments)
             // `offer` reads no secret, and the programs that it runs may leave core dumps.
             if !(command is OfferCommand) { ProcessSecrecy.protect() }

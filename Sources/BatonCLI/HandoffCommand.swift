@@ -65,7 +65,8 @@ struct HandoffOffCommand: AsyncParsableCommand {
 struct HandoffSubject: ParsableArguments {
     @Option(
         name: .long,
-        help: ArgumentHelp("Only for this application: see `baton applications list`.", valueName: "id"))
+        help: ArgumentHelp("Only for this application: see `baton applications list`.", valueName: "id"),
+        completion: .applications)
     var application: CommandArgument?
 }
 

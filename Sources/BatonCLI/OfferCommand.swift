@@ -39,7 +39,7 @@ struct OfferCommand: AsyncParsableCommand {
               baton offer --type org.example.dump --serve "tar c . | xz" --shell
             """)
 
-    @Argument(help: "The file or folder to offer.")
+    @Argument(help: "The file or folder to offer.", completion: .file())
     var path: CommandArgument?
 
     @Option(name: .long, help: "A web page to offer.")

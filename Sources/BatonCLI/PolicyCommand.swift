@@ -80,7 +80,7 @@ struct PolicyCheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check", abstract: "Check the policy, or another file.")
 
-    @Argument(help: "The file to check. (default: the policy in force)")
+    @Argument(help: "The file to check. (default: the policy in force)", completion: .file())
     var file: CommandArgument?
 
     func run() throws {

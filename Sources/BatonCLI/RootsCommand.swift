@@ -95,7 +95,7 @@ struct RootsRemoveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Stop sharing a folder. Its files stay.")
 
-    @Argument(help: "The name, as `baton roots` shows it.")
+    @Argument(help: "The name, as `baton roots` shows it.", completion: .roots)
     var name: CommandArgument
 
     func run() throws {

@@ -17,7 +17,7 @@ struct WithdrawCommand: AsyncParsableCommand {
               baton withdraw 3f2a
             """)
 
-    @Argument(help: "The activity's id, or enough of its beginning.")
+    @Argument(help: "The activity's id, or enough of its beginning.", completion: .offers)
     var id: CommandArgument?
 
     @OptionGroup var output: JSONOption

@@ -26,7 +26,9 @@ struct AccountJoinCommand: AsyncParsableCommand {
               pass show baton | baton account join
             """)
 
-    @Option(name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"))
+    @Option(
+        name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"),
+        completion: .file())
     var keyFile: CommandArgument?
 
     @Option(name: .long, help: "What the other devices call this one. (default: the host's name)")

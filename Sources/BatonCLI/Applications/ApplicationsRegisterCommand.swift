@@ -26,7 +26,7 @@ struct ApplicationsRegisterCommand: ParsableCommand {
                   --entitlements Editor.entitlements --set PRODUCT_BUNDLE_IDENTIFIER=org.example.editor
             """)
 
-    @Argument(help: "An Info.plist, in XML or binary.")
+    @Argument(help: "An Info.plist, in XML or binary.", completion: .file())
     var file: CommandArgument
 
     @Option(name: .long, help: "The program that starts it, with arguments. No shell reads it.")
@@ -35,7 +35,9 @@ struct ApplicationsRegisterCommand: ParsableCommand {
     @Option(name: .long, help: "Its team: applications of one team share activities.")
     var team: CommandArgument?
 
-    @Option(name: .long, help: ArgumentHelp("Its entitlements file, for associated domains.", valueName: "file"))
+    @Option(
+        name: .long, help: ArgumentHelp("Its entitlements file, for associated domains.", valueName: "file"),
+        completion: .file())
     var entitlements: CommandArgument?
 
     @Option(

@@ -16,7 +16,7 @@ struct ApplicationsRemoveCommand: ParsableCommand {
               baton applications remove org.example.shopsnap
             """)
 
-    @Argument(help: "Its identifier, as `baton applications` shows it.")
+    @Argument(help: "Its identifier, as `baton applications` shows it.", completion: .applications)
     var identifier: CommandArgument
 
     func run() throws {

@@ -31,13 +31,16 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             """)
 
     @Argument(
-        help: ArgumentHelp("The device's name, a former name, or the beginning of its id.", valueName: "name"))
+        help: ArgumentHelp("The device's name, a former name, or the beginning of its id.", valueName: "name"),
+        completion: .devices)
     var device: CommandArgument
 
     @Flag(name: .shortAndLong, help: "Do not ask.")
     var yes = false
 
-    @Option(name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"))
+    @Option(
+        name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"),
+        completion: .file())
     var keyFile: CommandArgument?
 
     /// How long to look for devices that know of other revocations: 3 s.
