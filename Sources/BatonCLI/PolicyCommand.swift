@@ -96,7 +96,7 @@ struct PolicyCheckCommand: ParsableCommand {
                 Output.complain("line \(rule.line): the folder \(folder.shown) cannot be written to: make it first")
             }
         }
-        Output.say("\(path.shown) is right: \(HumanUnits.count(policy.rules.count, "rule")).")
+        Output.say("\(path.shown) has no mistakes: \(HumanUnits.count(policy.rules.count, "rule")).")
     }
 }
 

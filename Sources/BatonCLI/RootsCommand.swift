@@ -106,7 +106,7 @@ struct RootsRemoveCommand: ParsableCommand {
         guard isRemoved else {
             throw CommandError.usage("no shared folder is called \"\(SafeText.escaped(name.text))\": see `baton roots`")
         }
-        Output.say("\(SafeText.escaped(name.text)) is shared no longer.")
+        Output.say("\(SafeText.escaped(name.text)) is no longer shared.")
     }
 }
 

@@ -42,7 +42,7 @@ package struct TransportError: Error, Sendable, CustomStringConvertible {
     package var description: String { message }
 
     static let cancelled = TransportError(.cancelled, "it was cancelled")
-    static let streamClosed = TransportError(.streamClosed, "the stream is closed on this side")
+    static let streamClosed = TransportError(.streamClosed, "this program has already ended the stream")
     static let alreadyWaiting = TransportError(
         .alreadyWaiting, "another task waits for the same thing of this stream")
     static let connectionEnded = TransportError(.connectionLost, "the connection ended")

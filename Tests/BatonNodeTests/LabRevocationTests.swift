@@ -261,8 +261,8 @@ extension LabHandoffTests {
                 let devices = try await lab.run(host, "devices", "--json")
                 #expect(devices.events.count == 2 && !devices.errors.contains("had not met"), "\(devices)")
             }
-            #expect(nodes[0].errors.contains("revocation list 2 holds from now on; 2 devices"))
-            #expect(nodes[1].errors.contains("revocation list 2 holds from now on; 2 devices"))
+            #expect(nodes[0].errors.contains("2 devices are revoked (list 2)"))
+            #expect(nodes[1].errors.contains("2 devices are revoked (list 2)"))
         }
     }
 }

@@ -59,7 +59,7 @@ actor OfferReporter {
         if isJSON {
             try emit("taken", Self.members(event, claim))
         } else {
-            await progress.say("\(name) takes it")
+            await progress.say("\(name) is taking it over")
         }
     }
 

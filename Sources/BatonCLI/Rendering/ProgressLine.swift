@@ -88,7 +88,7 @@ actor ProgressLine {
     /// Prints a message on a line of its own, above the progress.
     func say(_ text: String) {
         clear()
-        write(text + "\n")
+        write(TextWrap.lines(text, width: isTerminal ? width() : .max).joined(separator: "\n") + "\n")
         if isTerminal, !transfers.isEmpty { draw(now()) }
     }
 
@@ -158,7 +158,7 @@ actor ProgressLine {
         _ progress: TransferProgress, _ bottleneck: WireTransferBottleneck, now: Instant
     ) -> String {
         guard !progress.isComplete else { return "\(HumanUnits.bytes(progress.total)), writing to the disk" }
-        let limit = bottleneck == .unknown ? "" : ", \(bottleneck.text)"
+        let limit = bottleneck == .unknown ? "" : ", \(bottleneck.phrase)"
         return progress.summary(now: now) + limit
     }
 

@@ -43,14 +43,18 @@ enum Output {
         }
     }
 
-    /// Prints a message to the user. A failure of the write is ignored.
+    /// Prints a message to the user, broken into lines for a terminal. A failure of the write is ignored.
     static func say(_ text: String) {
-        _ = try? FileDescriptor.standardError.writeAll((text + "\n").utf8)
+        _ = try? FileDescriptor.standardError.writeAll((wrapped(text) + "\n").utf8)
     }
 
     /// Prints a question. The user types the answer on the same line.
     static func prompt(_ text: String) {
-        _ = try? FileDescriptor.standardError.writeAll(text.utf8)
+        _ = try? FileDescriptor.standardError.writeAll(wrapped(text).utf8)
+    }
+
+    private static func wrapped(_ text: String) -> String {
+        TextWrap.lines(text, width: Terminal.width(of: .standardError)).joined(separator: "\n")
     }
 
     /// Prints an error.

@@ -225,7 +225,7 @@ actor StateExchange {
         }
         let count = changed.state.revoked.count
         let devices = "\(HumanUnits.count(count, "device")) \(count == 1 ? "is" : "are") revoked"
-        logger.notice("revocation list \(changed.state.number) holds from now on; \(devices)")
+        logger.notice("\(devices) (list \(changed.state.number))")
         warnIfApart(changed)
         await connections?.dropRevoked()
         // Who is connected and not announced, as far as this device can read it, is told as well.
@@ -257,8 +257,8 @@ actor StateExchange {
             throw HandoffError(
                 .internal,
                 """
-                who is revoked is locked out, and will not be when this node is started again, because the list cannot \
-                be stored: \(error); it is stored as soon as that is mended, while this node runs
+                the revoked devices are locked out only while this node runs, because the list cannot be stored: \
+                \(error); the node stores the list as soon as this is fixed
                 """)
         }
     }

@@ -128,13 +128,13 @@ extension Offers {
         settle()
     }
 
-    /// Lets a claim go. An application whose activity was not taken over after all is told so.
+    /// Releases a claim, and tells the application that its activity was not taken over.
     ///
-    /// - Parameter error: why, as the other device says; of a sentence that is long only the beginning is told.
+    /// - Parameter error: the other device's reason. A long sentence is cut.
     func release(_ id: ClaimID, by device: PeerName, because error: HandoffError? = nil) {
         let reason =
             error.map { HandoffError($0.code, $0.shortened.message) }
-            ?? HandoffError(.cancelled, "it was let go without being continued")
+            ?? HandoffError(.cancelled, "the device gave it up")
         fail(id, by: device, with: reason)
         if let claim = claims.release(id, by: device) { saves[claim.activity.id]?.remove(id, because: reason) }
         forgetApplications()

@@ -5,8 +5,8 @@ package import SystemPackage
 
 /// The file that the user writes the policy into: `accept-policy` in the configuration folder.
 package enum AcceptPolicyFile {
-    /// What it means that something in the file is wrong, as people are told.
-    package static let meaningOfMistake = "until it is mended, what it does not refuse is asked about"
+    /// The consequence of a mistake in the file, for people.
+    package static let meaningOfMistake = "until it is fixed, its rules accept nothing and only refuse"
 
     /// Where a home has it.
     package static func path(in home: Home) -> FilePath {

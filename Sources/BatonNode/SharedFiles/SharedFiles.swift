@@ -62,7 +62,7 @@ actor SharedFiles {
             known = SharedRoots()
             guard problem != "\(path): \(error)" else { return known }
             problem = "\(path): \(error)"
-            logger.warning("shared folders: \(path): \(error); until it is mended, no folder is shared")
+            logger.warning("shared folders: \(path): \(error); until it is fixed, no folder is shared")
         }
         return known
     }

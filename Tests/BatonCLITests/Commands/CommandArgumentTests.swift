@@ -107,7 +107,7 @@ struct CommandArgumentTests {
     @Test(
         "Each other path reaches the built command byte for byte",
         arguments: [
-            (#"printf 'accept to=/tmp\n' > "$n"; "$0" policy check "$n""#, #"b2-\xff\xfe.bin is right: 1 rule"#),
+            (#"printf 'accept to=/tmp\n' > "$n"; "$0" policy check "$n""#, #"b2-\xff\xfe.bin has no mistakes: 1 rule"#),
             (#"mkdir "$d"; "$0" roots add docs "$d""#, "cannot be written down"),
             (#"printf "$p" > "$n"; "$0" applications register "$n" --command true"#, "Editor (org.example.editor) is"),
             (#"printf "$p" > "$n"; "$0" application --manifest "$n" < /dev/null"#, #""event":"ready""#),

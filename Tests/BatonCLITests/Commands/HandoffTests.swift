@@ -617,7 +617,8 @@ struct HandoffTests {
             let lines = result.errors.split(separator: "\n").dropFirst()
             #expect(
                 lines == [
-                    "ubuntu takes it", "ubuntu (2) takes it", "ubuntu (2) did not get it: the disk is full",
+                    "ubuntu is taking it over", "ubuntu (2) is taking it over",
+                    "ubuntu (2) did not get it: the disk is full",
                     "ubuntu stopped receiving: the link was cut; waiting for it to go on", "continued by ubuntu",
                     "withdrawn",
                 ])

@@ -34,7 +34,7 @@ struct PolicyTests {
         let right = try await BuiltCommand.run(["policy", "check"], home: home.path)
         #expect(right.status == 0)
         #expect(right.errors.contains("line 1: the folder /nonexistent/scans cannot be written to"))
-        #expect(right.errors.contains("is right: 1 rule."))
+        #expect(right.errors.contains("has no mistakes: 1 rule."))
         let draft = home.path + "/draft"
         try home.write("ask\nrefuse max=lots\n", to: "draft")
         let wrong = try await BuiltCommand.run(["policy", "check", draft], home: home.path)
@@ -45,7 +45,7 @@ struct PolicyTests {
         try home.writePolicy("allow\n")
         let broken = try await BuiltCommand.run(["policy"], home: home.path)
         #expect(broken.status == ExitStatus.usage.rawValue && broken.output.isEmpty)
-        #expect(broken.errors.contains("until it is mended, what it does not refuse is asked about"))
+        #expect(broken.errors.contains("until it is fixed, its rules accept nothing and only refuse"))
         let missing = try await BuiltCommand.run(["policy", "check", "/nonexistent/x"], home: home.path)
         #expect(missing.status == ExitStatus.usage.rawValue)
     }

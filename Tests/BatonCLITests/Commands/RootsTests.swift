@@ -51,7 +51,7 @@ struct RootsTests {
         #expect(
             again.errors == "baton: \(home.file): line 5, column 1: Documents is there already, in line 2\n")
         #expect(try await home.run("add", "Second", ".").status == 0)
-        #expect(try await home.run("remove", "Documents").errors == "Documents is shared no longer.\n")
+        #expect(try await home.run("remove", "Documents").errors == "Documents is no longer shared.\n")
         #expect(
             try String(contentsOfFile: home.file, encoding: .utf8) == "# mine\n\nMusic=/m\nSecond=\(home.path)\n")
         let listed = try await home.run()

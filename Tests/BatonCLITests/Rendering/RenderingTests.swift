@@ -152,7 +152,7 @@ struct RenderingTests {
                 handoff      off, because line 1 of /h is odd
                              until it is fixed, or `baton handoff on`, nothing is offered or listed
                 policy       /p: line 2
-                             until it is mended, what it does not refuse is asked about
+                             until it is fixed, its rules accept nothing and only refuse
                 shared       /s: it is not UTF-8
                              until it is fixed, no folder is shared
                 """)
@@ -424,7 +424,9 @@ struct ProgressLineTests {
             for shown in lines {
                 #expect(shown.contains(/\d+%  [\d.]+ MiB of 100 MiB, [\d.]+ [KM]iB\/s,/), "\(lines)")
             }
-            #expect(lines[1].hasSuffix(second > 10 ? " left, disk there" : " left, link"), "\(lines)")
+            #expect(
+                lines[1].hasSuffix(second > 10 ? " left, limited by the other disk" : " left, limited by the network"),
+                "\(lines)")
         }
         // A message is printed above the lines.
         await line.say("report is taken")
