@@ -20,6 +20,8 @@ struct BatonCommand: AsyncParsableCommand {
             Hand something over:         baton offer ~/report.pdf
             Take it on another machine:  baton accept
 
+            If they do not find each other:  baton doctor
+
             BATON_HOME=DIR keeps configuration, state and socket in DIR.
 
             EXIT STATUS:
@@ -29,7 +31,7 @@ struct BatonCommand: AsyncParsableCommand {
         subcommands: [
             AccountCommand.self, NodeCommand.self, StatusCommand.self, DevicesCommand.self, ActivitiesCommand.self,
             OfferCommand.self, AcceptCommand.self, WithdrawCommand.self, TransfersCommand.self, PolicyCommand.self,
-            RootsCommand.self,
+            RootsCommand.self, DoctorCommand.self,
             ApplicationsCommand.self, ApplicationCommand.self, HandoffCommand.self,
         ])
 

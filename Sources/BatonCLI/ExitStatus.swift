@@ -23,6 +23,8 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case refused = 77
     /// `EX_CONFIG`.
     case account = 78
+    /// Behind the numbers of sysexits.h.
+    case notMeasured = 79
     /// 128 + SIGINT, as in a shell.
     case interrupted = 130
 
@@ -39,6 +41,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .destination: "the destination is not writable, is full, or has the file already"
         case .alreadyRunning: "a node is running here already"
         case .account: "no account here, or one that cannot be used"
+        case .notMeasured: "`doctor` found no problem, but could not measure everything"
         case .refused: "refused: another account, a revoked device, taken elsewhere, your policy"
         case .interrupted: "interrupted"
         }

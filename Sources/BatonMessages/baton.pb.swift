@@ -1644,52 +1644,111 @@ package nonisolated struct WireStatusRequest: Sendable {
 }
 
 /// DATA, with `watch`: a record StatusResponse for each change.
-package nonisolated struct WireStatusResponse: Sendable {
+package nonisolated struct WireStatusResponse: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  package var device: String = String()
+  package var device: String {
+    get {_storage._device}
+    set {_uniqueStorage()._device = newValue}
+  }
 
-  package var deviceID: String = String()
+  package var deviceID: String {
+    get {_storage._deviceID}
+    set {_uniqueStorage()._deviceID = newValue}
+  }
 
-  package var port: UInt32 = 0
+  package var port: UInt32 {
+    get {_storage._port}
+    set {_uniqueStorage()._port = newValue}
+  }
 
   /// "running", or why not
-  package var responder: String = String()
+  package var responder: String {
+    get {_storage._responder}
+    set {_uniqueStorage()._responder = newValue}
+  }
 
-  package var peers: UInt32 = 0
+  package var peers: UInt32 {
+    get {_storage._peers}
+    set {_uniqueStorage()._peers = newValue}
+  }
 
-  package var offers: UInt32 = 0
+  package var offers: UInt32 {
+    get {_storage._offers}
+    set {_uniqueStorage()._offers = newValue}
+  }
 
-  package var connections: UInt32 = 0
+  package var connections: UInt32 {
+    get {_storage._connections}
+    set {_uniqueStorage()._connections = newValue}
+  }
 
-  package var processID: UInt32 = 0
+  package var processID: UInt32 {
+    get {_storage._processID}
+    set {_uniqueStorage()._processID = newValue}
+  }
 
   /// the user switched it off
-  package var handoffIsOff: Bool = false
+  package var handoffIsOff: Bool {
+    get {_storage._handoffIsOff}
+    set {_uniqueStorage()._handoffIsOff = newValue}
+  }
 
   /// that run and may continue activities
-  package var applications: UInt32 = 0
+  package var applications: UInt32 {
+    get {_storage._applications}
+    set {_uniqueStorage()._applications = newValue}
+  }
 
   /// what is wrong with the file of the switch, which is off then
-  package var handoffProblem: String = String()
+  package var handoffProblem: String {
+    get {_storage._handoffProblem}
+    set {_uniqueStorage()._handoffProblem = newValue}
+  }
 
   /// what is wrong with the file of shared folders, of which there are none then
-  package var sharedRootsProblem: String = String()
+  package var sharedRootsProblem: String {
+    get {_storage._sharedRootsProblem}
+    set {_uniqueStorage()._sharedRootsProblem = newValue}
+  }
 
   /// another machine announces itself as this device, with a copy of its account folder
-  package var hasTwin_p: Bool = false
+  package var hasTwin_p: Bool {
+    get {_storage._hasTwin_p}
+    set {_uniqueStorage()._hasTwin_p = newValue}
+  }
 
   /// the responder is unavailable, for the reason that it gives: nobody can be told anything
-  package var isUnannounced: Bool = false
+  package var isUnannounced: Bool {
+    get {_storage._isUnannounced}
+    set {_uniqueStorage()._isUnannounced = newValue}
+  }
+
+  /// the user chose the port
+  package var portIsFixed: Bool {
+    get {_storage._portIsFixed}
+    set {_uniqueStorage()._portIsFixed = newValue}
+  }
+
+  /// the node may open no further files and connections
+  package var lacksDescriptors: Bool {
+    get {_storage._lacksDescriptors}
+    set {_uniqueStorage()._lacksDescriptors = newValue}
+  }
 
   /// what is wrong with the accept policy, which then asks about everything
-  package var policyProblem: String = String()
+  package var policyProblem: String {
+    get {_storage._policyProblem}
+    set {_uniqueStorage()._policyProblem = newValue}
+  }
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 package nonisolated struct WireDevicesRequest: Sendable {
@@ -5685,99 +5744,177 @@ nonisolated extension WireStatusRequest: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".StatusResponse"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{3}handoff_is_off\0\u{1}applications\0\u{3}handoff_problem\0\u{3}shared_roots_problem\0\u{3}has_twin\0\u{3}is_unannounced\0\u{4}*policy_problem\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{3}handoff_is_off\0\u{1}applications\0\u{3}handoff_problem\0\u{3}shared_roots_problem\0\u{3}has_twin\0\u{3}is_unannounced\0\u{3}port_is_fixed\0\u{3}lacks_descriptors\0\u{4}(policy_problem\0")
+
+  fileprivate class _StorageClass {
+    var _device: String = String()
+    var _deviceID: String = String()
+    var _port: UInt32 = 0
+    var _responder: String = String()
+    var _peers: UInt32 = 0
+    var _offers: UInt32 = 0
+    var _connections: UInt32 = 0
+    var _processID: UInt32 = 0
+    var _handoffIsOff: Bool = false
+    var _applications: UInt32 = 0
+    var _handoffProblem: String = String()
+    var _sharedRootsProblem: String = String()
+    var _hasTwin_p: Bool = false
+    var _isUnannounced: Bool = false
+    var _portIsFixed: Bool = false
+    var _lacksDescriptors: Bool = false
+    var _policyProblem: String = String()
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _device = source._device
+      _deviceID = source._deviceID
+      _port = source._port
+      _responder = source._responder
+      _peers = source._peers
+      _offers = source._offers
+      _connections = source._connections
+      _processID = source._processID
+      _handoffIsOff = source._handoffIsOff
+      _applications = source._applications
+      _handoffProblem = source._handoffProblem
+      _sharedRootsProblem = source._sharedRootsProblem
+      _hasTwin_p = source._hasTwin_p
+      _isUnannounced = source._isUnannounced
+      _portIsFixed = source._portIsFixed
+      _lacksDescriptors = source._lacksDescriptors
+      _policyProblem = source._policyProblem
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularStringField(value: &self.device) }()
-      case 2: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
-      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.port) }()
-      case 4: try { try decoder.decodeSingularStringField(value: &self.responder) }()
-      case 5: try { try decoder.decodeSingularUInt32Field(value: &self.peers) }()
-      case 6: try { try decoder.decodeSingularUInt32Field(value: &self.offers) }()
-      case 7: try { try decoder.decodeSingularUInt32Field(value: &self.connections) }()
-      case 8: try { try decoder.decodeSingularUInt32Field(value: &self.processID) }()
-      case 9: try { try decoder.decodeSingularBoolField(value: &self.handoffIsOff) }()
-      case 10: try { try decoder.decodeSingularUInt32Field(value: &self.applications) }()
-      case 11: try { try decoder.decodeSingularStringField(value: &self.handoffProblem) }()
-      case 12: try { try decoder.decodeSingularStringField(value: &self.sharedRootsProblem) }()
-      case 13: try { try decoder.decodeSingularBoolField(value: &self.hasTwin_p) }()
-      case 14: try { try decoder.decodeSingularBoolField(value: &self.isUnannounced) }()
-      case 56: try { try decoder.decodeSingularStringField(value: &self.policyProblem) }()
-      default: break
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularStringField(value: &_storage._device) }()
+        case 2: try { try decoder.decodeSingularStringField(value: &_storage._deviceID) }()
+        case 3: try { try decoder.decodeSingularUInt32Field(value: &_storage._port) }()
+        case 4: try { try decoder.decodeSingularStringField(value: &_storage._responder) }()
+        case 5: try { try decoder.decodeSingularUInt32Field(value: &_storage._peers) }()
+        case 6: try { try decoder.decodeSingularUInt32Field(value: &_storage._offers) }()
+        case 7: try { try decoder.decodeSingularUInt32Field(value: &_storage._connections) }()
+        case 8: try { try decoder.decodeSingularUInt32Field(value: &_storage._processID) }()
+        case 9: try { try decoder.decodeSingularBoolField(value: &_storage._handoffIsOff) }()
+        case 10: try { try decoder.decodeSingularUInt32Field(value: &_storage._applications) }()
+        case 11: try { try decoder.decodeSingularStringField(value: &_storage._handoffProblem) }()
+        case 12: try { try decoder.decodeSingularStringField(value: &_storage._sharedRootsProblem) }()
+        case 13: try { try decoder.decodeSingularBoolField(value: &_storage._hasTwin_p) }()
+        case 14: try { try decoder.decodeSingularBoolField(value: &_storage._isUnannounced) }()
+        case 15: try { try decoder.decodeSingularBoolField(value: &_storage._portIsFixed) }()
+        case 16: try { try decoder.decodeSingularBoolField(value: &_storage._lacksDescriptors) }()
+        case 56: try { try decoder.decodeSingularStringField(value: &_storage._policyProblem) }()
+        default: break
+        }
       }
     }
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if !self.device.isEmpty {
-      try visitor.visitSingularStringField(value: self.device, fieldNumber: 1)
-    }
-    if !self.deviceID.isEmpty {
-      try visitor.visitSingularStringField(value: self.deviceID, fieldNumber: 2)
-    }
-    if self.port != 0 {
-      try visitor.visitSingularUInt32Field(value: self.port, fieldNumber: 3)
-    }
-    if !self.responder.isEmpty {
-      try visitor.visitSingularStringField(value: self.responder, fieldNumber: 4)
-    }
-    if self.peers != 0 {
-      try visitor.visitSingularUInt32Field(value: self.peers, fieldNumber: 5)
-    }
-    if self.offers != 0 {
-      try visitor.visitSingularUInt32Field(value: self.offers, fieldNumber: 6)
-    }
-    if self.connections != 0 {
-      try visitor.visitSingularUInt32Field(value: self.connections, fieldNumber: 7)
-    }
-    if self.processID != 0 {
-      try visitor.visitSingularUInt32Field(value: self.processID, fieldNumber: 8)
-    }
-    if self.handoffIsOff != false {
-      try visitor.visitSingularBoolField(value: self.handoffIsOff, fieldNumber: 9)
-    }
-    if self.applications != 0 {
-      try visitor.visitSingularUInt32Field(value: self.applications, fieldNumber: 10)
-    }
-    if !self.handoffProblem.isEmpty {
-      try visitor.visitSingularStringField(value: self.handoffProblem, fieldNumber: 11)
-    }
-    if !self.sharedRootsProblem.isEmpty {
-      try visitor.visitSingularStringField(value: self.sharedRootsProblem, fieldNumber: 12)
-    }
-    if self.hasTwin_p != false {
-      try visitor.visitSingularBoolField(value: self.hasTwin_p, fieldNumber: 13)
-    }
-    if self.isUnannounced != false {
-      try visitor.visitSingularBoolField(value: self.isUnannounced, fieldNumber: 14)
-    }
-    if !self.policyProblem.isEmpty {
-      try visitor.visitSingularStringField(value: self.policyProblem, fieldNumber: 56)
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      if !_storage._device.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._device, fieldNumber: 1)
+      }
+      if !_storage._deviceID.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._deviceID, fieldNumber: 2)
+      }
+      if _storage._port != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._port, fieldNumber: 3)
+      }
+      if !_storage._responder.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._responder, fieldNumber: 4)
+      }
+      if _storage._peers != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._peers, fieldNumber: 5)
+      }
+      if _storage._offers != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._offers, fieldNumber: 6)
+      }
+      if _storage._connections != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._connections, fieldNumber: 7)
+      }
+      if _storage._processID != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._processID, fieldNumber: 8)
+      }
+      if _storage._handoffIsOff != false {
+        try visitor.visitSingularBoolField(value: _storage._handoffIsOff, fieldNumber: 9)
+      }
+      if _storage._applications != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._applications, fieldNumber: 10)
+      }
+      if !_storage._handoffProblem.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._handoffProblem, fieldNumber: 11)
+      }
+      if !_storage._sharedRootsProblem.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._sharedRootsProblem, fieldNumber: 12)
+      }
+      if _storage._hasTwin_p != false {
+        try visitor.visitSingularBoolField(value: _storage._hasTwin_p, fieldNumber: 13)
+      }
+      if _storage._isUnannounced != false {
+        try visitor.visitSingularBoolField(value: _storage._isUnannounced, fieldNumber: 14)
+      }
+      if _storage._portIsFixed != false {
+        try visitor.visitSingularBoolField(value: _storage._portIsFixed, fieldNumber: 15)
+      }
+      if _storage._lacksDescriptors != false {
+        try visitor.visitSingularBoolField(value: _storage._lacksDescriptors, fieldNumber: 16)
+      }
+      if !_storage._policyProblem.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._policyProblem, fieldNumber: 56)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireStatusResponse, rhs: WireStatusResponse) -> Bool {
-    if lhs.device != rhs.device {return false}
-    if lhs.deviceID != rhs.deviceID {return false}
-    if lhs.port != rhs.port {return false}
-    if lhs.responder != rhs.responder {return false}
-    if lhs.peers != rhs.peers {return false}
-    if lhs.offers != rhs.offers {return false}
-    if lhs.connections != rhs.connections {return false}
-    if lhs.processID != rhs.processID {return false}
-    if lhs.handoffIsOff != rhs.handoffIsOff {return false}
-    if lhs.applications != rhs.applications {return false}
-    if lhs.handoffProblem != rhs.handoffProblem {return false}
-    if lhs.sharedRootsProblem != rhs.sharedRootsProblem {return false}
-    if lhs.hasTwin_p != rhs.hasTwin_p {return false}
-    if lhs.isUnannounced != rhs.isUnannounced {return false}
-    if lhs.policyProblem != rhs.policyProblem {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._device != rhs_storage._device {return false}
+        if _storage._deviceID != rhs_storage._deviceID {return false}
+        if _storage._port != rhs_storage._port {return false}
+        if _storage._responder != rhs_storage._responder {return false}
+        if _storage._peers != rhs_storage._peers {return false}
+        if _storage._offers != rhs_storage._offers {return false}
+        if _storage._connections != rhs_storage._connections {return false}
+        if _storage._processID != rhs_storage._processID {return false}
+        if _storage._handoffIsOff != rhs_storage._handoffIsOff {return false}
+        if _storage._applications != rhs_storage._applications {return false}
+        if _storage._handoffProblem != rhs_storage._handoffProblem {return false}
+        if _storage._sharedRootsProblem != rhs_storage._sharedRootsProblem {return false}
+        if _storage._hasTwin_p != rhs_storage._hasTwin_p {return false}
+        if _storage._isUnannounced != rhs_storage._isUnannounced {return false}
+        if _storage._portIsFixed != rhs_storage._portIsFixed {return false}
+        if _storage._lacksDescriptors != rhs_storage._lacksDescriptors {return false}
+        if _storage._policyProblem != rhs_storage._policyProblem {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -217,8 +217,7 @@ package actor Node {
         let policy = PolicyKeeper(
             path: AcceptPolicyFile.path(in: home), userHome: ConfigurationFile.userHome, on: storage, logger: logger)
         let handoffSwitch = HandoffSwitchKeeper(
-            path: FilePath(home.configurationFolder).appending("handoff"),
-            marker: FilePath(home.stateFolder).appending("handoff-switched"), on: storage, logger: logger)
+            path: HandoffSwitch.path(in: home), marker: HandoffSwitch.marker(in: home), on: storage, logger: logger)
         await offers.setSwitch(handoffSwitch.current)
         let applications = Applications(
             keeper: ApplicationKeeper(

@@ -29,10 +29,10 @@ struct ResponderFault: Error, Hashable {
 }
 
 /// The D-Bus system bus.
-enum SystemBus {
+package enum SystemBus {
     /// Returns the path of its socket if no process accepts connections there. Nil if one does, or if the address is
     /// not a path.
-    static func unreachablePath() -> String? {
+    package static func unreachablePath() -> String? {
         let address = getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) }
         // The default of libdbus on Linux; an address is "unix:path=PATH,key=value;another address".
         let path: Substring

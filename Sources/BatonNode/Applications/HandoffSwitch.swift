@@ -3,6 +3,7 @@
 import BatonApplications
 import BatonEventLoop
 import BatonMessages
+import BatonTransport
 import Logging
 import SystemPackage
 
@@ -53,9 +54,6 @@ struct HandoffSwitch: Sendable, Hashable {
 actor HandoffSwitchKeeper {
     private nonisolated let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-    /// The most bytes of the file: more than what ``HandoffSwitch/bound`` applications take.
-    private static let sizeBound = 128 << 10
 
     private let path: FilePath
     private let marker: FilePath
@@ -128,39 +126,56 @@ actor HandoffSwitchKeeper {
     }
 
     private func load() -> HandoffSwitch {
-        var state = HandoffSwitch()
+        // An earlier version has written the file without a marker.
+        if (try? path.stat()) != nil { try? mark() }
+        return HandoffSwitch(reading: path, marker: marker)
+    }
+}
+
+extension HandoffSwitch {
+    /// The most bytes of the file: more than what ``bound`` applications take.
+    private static let sizeBound = 128 << 10
+
+    /// The file that keeps the switch.
+    static func path(in home: Home) -> FilePath { FilePath(home.configurationFolder).appending("handoff") }
+
+    /// The marker that says that there is a file.
+    static func marker(in home: Home) -> FilePath { FilePath(home.stateFolder).appending("handoff-switched") }
+
+    /// Reads the switch as the user left it; blocks.
+    init(reading path: FilePath, marker: FilePath) {
+        self.init()
         do throws(Errno) {
             let content = try SmallFile.read(path, limit: Self.sizeBound)
-            // An earlier version has written the file without a marker.
-            try? mark()
             let text = String(decoding: content, as: UTF8.self)
             let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-            for (index, line) in lines.enumerated() where !Self.parse(line, into: &state) {
-                state.problem = "line \(index + 1) of \(path) is neither “on”, “off” nor “off IDENTIFIER”"
+            for (index, line) in lines.enumerated() where !parse(line) {
+                problem = "line \(index + 1) of \(path) is neither “on”, “off” nor “off IDENTIFIER”"
                 break
             }
-            if lines.allSatisfy({ $0.allSatisfy(\.isWhitespace) }) { state.problem = "\(path) is empty" }
+            if lines.allSatisfy({ $0.allSatisfy(\.isWhitespace) }) { problem = "\(path) is empty" }
         } catch .noSuchFileOrDirectory {
-            if (try? marker.stat()) != nil { state.problem = "\(path) is missing, which it was not before" }
+            if (try? marker.stat()) != nil { problem = "\(path) is missing, which it was not before" }
         } catch {
-            state.problem = "\(path) cannot be read: \(error == .invalidArgument ? "it is no file" : "\(error)")"
+            problem = "\(path) cannot be read: \(error == .invalidArgument ? "it is no file" : "\(error)")"
         }
-        if state.problem != nil { state.isOn = false }
-        return state
+        if problem != nil { isOn = false }
     }
 
+    /// Takes in a line of the file.
+    ///
     /// - Returns: whether it is a line of ours.
-    private static func parse(_ line: Substring, into state: inout HandoffSwitch) -> Bool {
+    private mutating func parse(_ line: Substring) -> Bool {
         let words = line.split(whereSeparator: \.isWhitespace)
         switch words.count {
         case 0: return true
         // “off” counts wherever it stands.
         case 1 where words[0] == "on": return true
         case 1 where words[0] == "off":
-            state.isOn = false
+            isOn = false
             return true
-        case 2 where words[0] == "off" && state.offApplications.count < HandoffSwitch.bound:
-            state.offApplications.insert(String(words[1]))
+        case 2 where words[0] == "off" && offApplications.count < Self.bound:
+            offApplications.insert(String(words[1]))
             return true
         case _: return false
         }

@@ -138,6 +138,8 @@ struct ControlService: Sendable {
         status.applications = UInt32(await applications.count)
         status.policyProblem = await policy.currentProblem() ?? ""
         status.hasTwin_p = await directory.hasTwin
+        status.portIsFixed = listeners.isFixed
+        status.lacksDescriptors = DescriptorLimit.isNearlyReached
         status.processID = UInt32(ProcessInfo.processInfo.processIdentifier)
         return status
     }

@@ -46,7 +46,7 @@ final class PeerListeners: Sendable {
     }
 
     let loop: EventLoop
-    private let isFixed: Bool
+    let isFixed: Bool
     private let grace: Duration
     private let logger: Logger
     private let open: @Sendable () throws(SocketError) -> Listener

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Baton
+import BatonNode
+
+/// Prints the findings of `baton doctor`.
+enum FindingRendering {
+    /// The column in which sentences begin.
+    private static let indentation = String(repeating: " ", count: 16)
+
+    /// The lines of the report, group by group. What is fine in a group shares a line, unless it is verbose.
+    static func lines(_ findings: [Finding], isVerbose: Bool, width: Int) -> [String] {
+        Check.Group.allCases.flatMap { group -> [String] in
+            let findings = findings.filter { $0.check.group == group }
+            guard !findings.isEmpty else { return [] }
+            let fine = findings.filter { $0.result == .fine }
+            let subjects = fine.map(\.check.subject).joined(separator: ", ")
+            let shared = isVerbose || fine.isEmpty ? [] : entry("fine", subjects, width: width)
+            let others = findings.filter { isVerbose || $0.result != .fine }
+            return [group.title] + shared + others.flatMap { entry($0, width: width) }
+        }
+    }
+
+    private static func entry(_ finding: Finding, width: Int) -> [String] {
+        let evidence = finding.evidence.flatMap { TextWrap.lines(indentation + SafeText.escaped($0), width: width) }
+        // A command is not broken, so that it can be copied.
+        let remedy = finding.remedy.map { indentation + "$ " + SafeText.escaped($0) }
+        return entry(finding.result.word, finding.sentence, width: width) + evidence + remedy
+    }
+
+    private static func entry(_ word: String, _ sentence: String, width: Int) -> [String] {
+        var lines = TextWrap.lines(indentation + SafeText.escaped(sentence), width: width)
+        lines[0] = ("  " + word).padded(to: indentation.count) + lines[0].dropFirst(indentation.count)
+        return lines
+    }
+
+    /// A finding as a line of JSON.
+    static func json(_ finding: Finding) -> String {
+        let cause: [JSONValue.Member] =
+            if case .problem(let cause) = finding.result { [JSONValue.Member("cause", .string(cause.rawValue))] } else {
+                []
+            }
+        return JSONValue.object(
+            [
+                JSONValue.Member("check", .string(finding.check.rawValue)),
+                JSONValue.Member("group", .string(finding.check.group.rawValue)),
+                JSONValue.Member("result", .string(finding.result.name)),
+            ] + cause + [
+                JSONValue.Member("sentence", .string(finding.sentence)),
+                JSONValue.Member("evidence", .array(finding.evidence.map(JSONValue.string))),
+                JSONValue.Member("remedy", .array(finding.remedy.map(JSONValue.string))),
+            ]
+        ).text
+    }
+
+    /// The last line of JSON.
+    static func jsonSummary(_ findings: [Finding]) -> String {
+        let (problems, unmeasured) = counts(findings)
+        return JSONValue.object([
+            JSONValue.Member("problems", .integer(Int64(problems))),
+            JSONValue.Member("notMeasured", .integer(Int64(unmeasured))),
+        ]).text
+    }
+
+    /// The end of the command; nil if all is fine.
+    static func error(_ findings: [Finding]) -> CommandError? {
+        let (problems, unmeasured) = counts(findings)
+        let rest = unmeasured == 0 ? "" : ", \(unmeasured) not measured"
+        if problems > 0 {
+            return CommandError(
+                .failed, code: "problems", "\(problems) \(problems == 1 ? "problem" : "problems")\(rest)")
+        }
+        return unmeasured == 0 ? nil : CommandError(.notMeasured, code: "notMeasured", "no problem\(rest)")
+    }
+
+    private static func counts(_ findings: [Finding]) -> (problems: Int, unmeasured: Int) {
+        let unmeasured = findings.count { $0.result == .notMeasured }
+        return (findings.count { $0.result != .fine } - unmeasured, unmeasured)
+    }
+}
+
+extension Finding.Result {
+    /// The result for people.
+    var word: String {
+        switch self {
+        case .fine: "fine"
+        case .problem: "problem"
+        case .notMeasured: "not measured"
+        }
+    }
+
+    /// The result in JSON.
+    var name: String {
+        switch self {
+        case .fine: "fine"
+        case .problem: "problem"
+        case .notMeasured: "notMeasured"
+        }
+    }
+}
+
+extension Check.Group {
+    /// The heading of the group.
+    var title: String {
+        switch self {
+        case .machine: "this machine"
+        }
+    }
+}
+
+extension String {
+    /// The text with spaces after it, up to a count of characters.
+    fileprivate func padded(to count: Int) -> String {
+        self + String(repeating: " ", count: Swift.max(0, count - self.count))
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One answer of `baton doctor`.
+package struct Finding: Sendable, Hashable {
+    package enum Result: Sendable, Hashable {
+        case fine
+        case problem(Cause)
+        /// Nothing is known. It never means that all is well.
+        case notMeasured
+    }
+
+    /// The question that it answers.
+    package let check: Check
+    package let result: Result
+    /// One sentence for people, without a full stop.
+    package let sentence: String
+    /// What was seen: a path and its mode, an error, a count.
+    package var evidence: [String] = []
+    /// Shell commands that fix a problem, one in each element.
+    package var remedy: [String] = []
+
+    static func fine(_ check: Check, _ sentence: String) -> Finding {
+        Finding(check: check, result: .fine, sentence: sentence)
+    }
+
+    /// - Parameter subject: completes the sentence of the cause: see ``Cause/sentence(_:)``.
+    static func problem(
+        _ cause: Cause, of subject: String = "", evidence: [String] = [], remedy: [String]
+    ) -> Finding {
+        Finding(
+            check: cause.check, result: .problem(cause), sentence: cause.sentence(subject), evidence: evidence,
+            remedy: remedy)
+    }
+
+    static func notMeasured(_ check: Check, because reason: String) -> Finding {
+        Finding(check: check, result: .notMeasured, sentence: reason)
+    }
+}
+
+/// A question that the doctor answers, in the order of its report. The raw value is the name in `--json`.
+package enum Check: String, CaseIterable, Sendable {
+    case account, folders, disk, rules, handoff, node, limits, bus
+
+    /// The part of the world that a check examines.
+    package enum Group: String, CaseIterable, Sendable {
+        case machine
+    }
+
+    package var group: Group {
+        switch self {
+        case .account, .folders, .disk, .rules, .handoff, .node, .limits, .bus: .machine
+        }
+    }
+
+    /// What is examined, as in a list of what is fine.
+    package var subject: String {
+        switch self {
+        case .account: "account"
+        case .folders: "folders"
+        case .disk: "disk"
+        case .rules: "rules and shared folders"
+        case .handoff: "Handoff"
+        case .node: "node"
+        case .limits: "system limits"
+        case .bus: "D-Bus"
+        }
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonAccount
+import BatonDiscovery
+import BatonEventLoop
+package import BatonTransport
+import Glibc
+import SystemPackage
+
+/// What the doctor sees of this machine without a node. ``Diagnosis/machine(_:node:)`` judges it.
+package struct MachineFacts: Sendable {
+    /// A file or folder that another user owns or may use.
+    struct Exposure: Sendable, Hashable {
+        let path: FilePath
+        let owner: UInt32
+        /// The permission bits.
+        let mode: UInt32
+        let kind: Kind
+
+        enum Kind: Sendable { case secretFolder, secretFile, configuration }
+    }
+
+    /// A disk on which nothing can be stored.
+    struct UnusableDisk: Sendable, Hashable {
+        enum Reason: Sendable, Hashable {
+            case full(bytes: UInt64, files: UInt64)
+            case readOnly(mount: FilePath)
+        }
+
+        let path: FilePath
+        let reason: Reason
+    }
+
+    /// A mistake in a file that the user writes.
+    struct Mistake: Sendable, Hashable {
+        let path: FilePath
+        let error: ConfigurationError
+        /// The command that checks the file.
+        let checkedBy: String
+    }
+
+    /// Less space than this counts as a full disk: 16 MiB.
+    static let leastSpace: UInt64 = 16 << 20
+
+    /// The user who runs the doctor.
+    var user = geteuid()
+    /// Nil if the account can be used.
+    var accountError: AccountError?
+    var exposures: [Exposure] = []
+    var unusableDisks: [UnusableDisk] = []
+    var mistakes: [Mistake] = []
+    var handoff = HandoffSwitch()
+    /// Whether the kernel watches a further descriptor for this user (`fs.epoll.max_user_watches`).
+    var canWatch = true
+    /// The path of the D-Bus system bus if nothing answers there.
+    var silentBus: String?
+
+    /// Reads the facts; blocks on the disk. It changes nothing.
+    package static func read(_ home: Home, _ store: AccountStore) -> MachineFacts {
+        let (configuration, state) = (FilePath(home.configurationFolder), FilePath(home.stateFolder))
+        var facts = MachineFacts()
+        do {
+            _ = try store.load()
+        } catch {
+            facts.accountError = error
+        }
+        let candidates: [(FilePath, Exposure.Kind)] = [
+            (configuration, .configuration), (state, .secretFolder), (store.folder, .secretFolder),
+            (FilePath(home.runtimeFolder), .secretFolder), (FilePath(home.socketPath), .secretFile),
+        ]
+        facts.exposures = candidates.compactMap { Exposure($0, $1) }
+        // The store also checks each file in the folder of the account.
+        if let path = facts.accountError?.exposedPath, !facts.exposures.contains(where: { $0.path == path }),
+            let exposure = Exposure(path, .secretFile)
+        {
+            facts.exposures.append(exposure)
+        }
+        let disks = [UnusableDisk(of: state), UnusableDisk(of: configuration)].compactMap { $0 }
+        facts.unusableDisks = disks.count == 2 && disks[0].reason == disks[1].reason ? [disks[0]] : disks
+        let (rules, roots) = (AcceptPolicyFile.path(in: home), SharedRootsFile.path(in: home))
+        facts.mistakes = [
+            Mistake(rules, checkedBy: "baton policy check") { path throws(ConfigurationError) in
+                _ = try AcceptPolicyFile.read(path, userHome: ConfigurationFile.userHome)
+            },
+            Mistake(roots, checkedBy: "baton roots") { path throws(ConfigurationError) in
+                _ = try SharedRootsFile.read(path, userHome: ConfigurationFile.userHome)
+            },
+        ].compactMap { $0 }
+        facts.handoff = HandoffSwitch(reading: HandoffSwitch.path(in: home), marker: HandoffSwitch.marker(in: home))
+        facts.canWatch = canWatchDescriptor()
+        facts.silentBus = SystemBus.unreachablePath()
+        return facts
+    }
+
+    /// Watches one descriptor, as a node does for each connection.
+    private static func canWatchDescriptor() -> Bool {
+        guard let (end, other) = try? FileDescriptor.pipe() else { return true }
+        defer { try? other.close() }
+        do {
+            let source = try ReadinessSource(
+                reading: OwnedDescriptor(takingOwnershipOf: end), on: EventLoop(name: "doctor")
+            ) {}
+            defer { source.cancel() }
+            try source.resume()
+            return true
+        } catch {
+            return false
+        }
+    }
+}
+
+extension AccountError {
+    /// The file or folder with wrong rights; nil if that is not the problem.
+    var exposedPath: FilePath? {
+        switch self {
+        case .exposed(let path, _), .foreign(let path): path
+        case .noAccount, .accountExists, .nodeRunning, .busy, .damaged, .unknownFormat, .invalidDeviceName, .system,
+            .cryptography:
+            nil
+        }
+    }
+}
+
+extension MachineFacts.Exposure {
+    /// Looks at a file or folder. Nil if it does not exist, or only this user may use it.
+    fileprivate init?(_ path: FilePath, _ kind: Kind) {
+        // The folder of the configuration may be behind a link, as ``HomeFolder`` says.
+        guard let status = try? path.stat(followTargetSymlink: kind == .configuration) else { return nil }
+        let (owner, mode) = (status.userID.rawValue, status.permissions.rawValue)
+        guard owner != geteuid() || mode & (kind == .configuration ? 0o022 : 0o077) != 0 else { return nil }
+        self.init(path: path, owner: owner, mode: UInt32(mode), kind: kind)
+    }
+}
+
+extension MachineFacts.UnusableDisk {
+    /// Looks at the disk of a folder, or of its nearest parent that exists. Nil if something can be stored there.
+    fileprivate init?(of folder: FilePath) {
+        var path = folder
+        var status = statvfs()
+        while statvfs(path.string, &status) != 0 {
+            guard errno == ENOENT, path.removeLastComponent() else { return nil }
+        }
+        let space = UInt64(status.f_bavail) * UInt64(status.f_frsize)
+        if Int(status.f_flag) & Int(ST_RDONLY) != 0 {
+            self.init(path: folder, reason: .readOnly(mount: Self.mount(of: path)))
+            // A file system without a table of files, such as btrfs, says 0 of 0.
+        } else if space < MachineFacts.leastSpace || (status.f_favail == 0 && status.f_files > 0) {
+            self.init(path: folder, reason: .full(bytes: space, files: UInt64(status.f_favail)))
+        } else {
+            return nil
+        }
+    }
+
+    /// The highest folder on the same file system.
+    private static func mount(of path: FilePath) -> FilePath {
+        let device = try? path.stat().deviceID
+        var mount = path
+        while mount.lastComponent != nil, (try? mount.removingLastComponent().stat().deviceID) == device {
+            mount.removeLastComponent()
+        }
+        return mount
+    }
+}
+
+extension MachineFacts.Mistake {
+    fileprivate init?(
+        _ path: FilePath, checkedBy command: String, reading: (FilePath) throws(ConfigurationError) -> Void
+    ) {
+        do {
+            try reading(path)
+            return nil
+        } catch {
+            self.init(path: path, error: error, checkedBy: command)
+        }
+    }
+}

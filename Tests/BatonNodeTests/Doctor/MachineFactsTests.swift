@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonAccount
+import BatonTransport
+import Foundation
+import SystemPackage
+import Testing
+
+@testable import BatonNode
+
+/// What the doctor reads of real folders and files.
+@Suite("The facts of a machine")
+struct MachineFactsTests {
+    /// The home of a device with an account, which is removed after the test.
+    private final class Machine: Sendable {
+        let folder = FileManager.default.temporaryDirectory.path + "/baton-doctor-\(UUID().uuidString)"
+        let home: Home
+        let store: AccountStore
+
+        init() throws {
+            home = try Home(environment: ["BATON_HOME": folder])
+            store = AccountStore(folder: FilePath(home.stateFolder).appending("account"))
+            _ = try store.create { _ throws(AccountError) in }
+            for path in [home.configurationFolder, home.runtimeFolder] {
+                try FileManager.default.createDirectory(
+                    atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            }
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+        var facts: MachineFacts { MachineFacts.read(home, store) }
+
+        func write(_ text: String, to name: String) throws {
+            let path = home.configurationFolder + "/" + name
+            try Data(text.utf8).write(to: URL(filePath: path))
+            try setMode(0o600, of: path)
+        }
+
+        func setMode(_ mode: Int, of path: String) throws {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        }
+    }
+
+    @Test("A machine with an account has no fault, and the doctor makes no file")
+    func healthy() throws {
+        let machine = try Machine()
+        let before = try FileManager.default.subpathsOfDirectory(atPath: machine.folder).sorted()
+        let facts = machine.facts
+        #expect(facts.accountError == nil && facts.exposures.isEmpty && facts.mistakes.isEmpty, "\(facts)")
+        #expect(facts.unusableDisks.isEmpty && facts.handoff.isOn && facts.canWatch, "\(facts)")
+        #expect(try FileManager.default.subpathsOfDirectory(atPath: machine.folder).sorted() == before)
+    }
+
+    @Test("Without any folder there is no account, and nothing else is wrong")
+    func empty() throws {
+        let home = try Home(environment: ["BATON_HOME": "/nonexistent/baton"])
+        let facts = MachineFacts.read(home, AccountStore(folder: "/nonexistent/baton/state/account"))
+        #expect(facts.accountError == .noAccount)
+        #expect(facts.exposures.isEmpty && facts.mistakes.isEmpty && facts.handoff.isOn, "\(facts)")
+    }
+
+    @Test("Each folder and file that others can use is found once")
+    func rights() throws {
+        let machine = try Machine()
+        let account = machine.home.stateFolder + "/account"
+        let key = account + "/device-key.der"
+        for (path, mode) in [(account, 0o755), (key, 0o644), (machine.home.runtimeFolder, 0o770)] {
+            let before = path == key ? 0o600 : 0o700
+            try machine.setMode(mode, of: path)
+            let exposures = machine.facts.exposures
+            #expect(exposures.map(\.path.string) == [path] && exposures.map(\.mode) == [UInt32(mode)], "\(exposures)")
+            try machine.setMode(before, of: path)
+        }
+        try machine.setMode(0o755, of: machine.home.configurationFolder)
+        #expect(machine.facts.exposures.isEmpty)
+        try machine.setMode(0o777, of: machine.home.configurationFolder)
+        #expect(machine.facts.exposures.map(\.kind) == [.configuration])
+    }
+
+    @Test("Mistakes in the rules and the shared folders are found, with their place")
+    func mistakes() throws {
+        let machine = try Machine()
+        try machine.write("allow\n", to: "accept-policy")
+        try machine.write("Documents=relative\n", to: "shared-roots")
+        let mistakes = machine.facts.mistakes
+        #expect(mistakes.map(\.path.lastComponent?.string) == ["accept-policy", "shared-roots"])
+        #expect(mistakes.allSatisfy { $0.error.line == 1 }, "\(mistakes)")
+    }
+
+    @Test("Handoff that is off, and a damaged switch, are read without a change of the marker")
+    func handoff() throws {
+        let machine = try Machine()
+        try machine.write("off\n", to: "handoff")
+        #expect(!machine.facts.handoff.isOn && machine.facts.handoff.problem == nil)
+        try machine.write("odd\n", to: "handoff")
+        #expect(machine.facts.handoff.problem != nil)
+        #expect(!FileManager.default.fileExists(atPath: machine.home.stateFolder + "/handoff-switched"))
+    }
+}
