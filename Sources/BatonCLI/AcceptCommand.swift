@@ -32,13 +32,16 @@ struct AcceptCommand: AsyncParsableCommand {
             EXAMPLES:
               baton accept
               baton accept 3f2a --to ~/Downloads
+              baton accept "Holiday plans"
               baton accept --latest --from laptop --wait 60
               baton accept --stream < request > answer
               xdg-open "$(baton accept --latest --print)"
             """)
 
-    @Argument(help: "The activity's id, or enough of its beginning.", completion: .activities)
-    var id: CommandArgument?
+    @Argument(
+        help: ArgumentHelp("The activity's id or title, or enough of its beginning.", valueName: "activity"),
+        completion: .activities)
+    var name: CommandArgument?
 
     @Flag(name: .long, help: "If there are several, accept the newest.")
     var latest = false
@@ -95,7 +98,6 @@ struct AcceptCommand: AsyncParsableCommand {
     @OptionGroup var output: JSONOption
 
     func validate() throws {
-        if let id, ActivityPrefix(id.text) == nil { throw ValidationError(ActivityPrefix.problem(id.text)) }
         if let wait, !(wait >= 0 && wait <= 31_536_000) {
             throw ValidationError("--wait takes seconds, 0 to 31536000 (a year)")
         }
@@ -125,8 +127,8 @@ struct AcceptCommand: AsyncParsableCommand {
     func run() async throws {
         // If the reader of the output goes away, the write fails, and the handoff is ended properly.
         signal(SIGPIPE, SIG_IGN)
-        let prefix = id.flatMap { ActivityPrefix($0.text) }
-        let choice = ActivityChoice(prefix: prefix, isLatest: latest, device: from?.text)
+        let choice = ActivityChoice(
+            name: name.map { ActivityName(text: $0.text) }, isLatest: latest, device: from?.text)
         let reporter = AcceptReporter(isJSON: output.json, isStream: stream)
         let interruption = AcceptInterruption()
         let interrupts = await interruption.watch()

@@ -91,7 +91,8 @@ enum ActivityRendering {
         _ activities: [ListedActivity], width: Int, now: Double, as form: SafeText.Form = .escaped
     ) -> [String] {
         var table = ListedActivity.table
-        table.rows = activities.map { $0.row(now: now, as: form) }
+        let names = DeviceNames(activities.map { ($0.device, $0.deviceID) })
+        table.rows = activities.map { $0.row(from: names.shown($0.device, $0.deviceID, as: form), now: now, as: form) }
         return table.lines(width: width)
     }
 

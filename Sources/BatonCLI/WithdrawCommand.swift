@@ -11,20 +11,19 @@ struct WithdrawCommand: AsyncParsableCommand {
         abstract: "Stop offering one of this device's activities.",
         discussion: """
             A device that has accepted the activity keeps it, and goes on receiving its document; \
-            `baton transfers cancel` ends that. Without an id, this command lists the offers of this device.
+            `baton transfers cancel` ends that. Without an argument, this command lists the offers of this device.
 
             EXAMPLES:
               baton withdraw 3f2a
+              baton withdraw report.pdf
             """)
 
-    @Argument(help: "The activity's id, or enough of its beginning.", completion: .offers)
-    var id: CommandArgument?
+    @Argument(
+        help: ArgumentHelp("The activity's id or title, or enough of its beginning.", valueName: "activity"),
+        completion: .offers)
+    var name: CommandArgument?
 
     @OptionGroup var output: JSONOption
-
-    func validate() throws {
-        if let id, ActivityPrefix(id.text) == nil { throw ValidationError(ActivityPrefix.problem(id.text)) }
-    }
 
     func run() async throws {
         let (withdrawn, transfers) = try await NodeAccess.withNode { client in
@@ -45,26 +44,30 @@ struct WithdrawCommand: AsyncParsableCommand {
     }
 
     private func withdraw(_ client: NodeClient) async throws -> WireWithdrawResponse {
-        guard let prefix = id.flatMap({ ActivityPrefix($0.text) }) else {
-            throw CommandError.usage("which offer? " + Self.choices(try await client.offers()))
+        let offers = try await client.offers().map { ListedActivity($0.activity, device: "", deviceID: "") }
+        guard let name = name.map({ ActivityName(text: $0.text) }) else {
+            throw CommandError.usage("which offer? " + Self.choices(offers))
         }
-        do {
-            return try await client.withdraw(idPrefix: prefix.text)
-        } catch {
-            guard error.code == .noSuchActivity else { throw error }
-            let problem = SafeText.sentence(error.message)
+        let matching = name.matches(in: offers)
+        guard let offer = matching.first else {
             throw CommandError(
-                .noSuchActivity, code: error.code.name, problem + "; " + Self.choices(try await client.offers()))
+                .noSuchActivity, code: HandoffError.Code.noSuchActivity.name,
+                "no offer has an id or a title that begins with \(name.shown); " + Self.choices(offers))
         }
+        guard matching.count == 1 else {
+            throw CommandError(
+                .usage, code: HandoffError.Code.ambiguousActivity.name,
+                "\(matching.count) offers match: give more of an id" + Self.list(matching))
+        }
+        return try await client.withdraw(idPrefix: offer.idText)
     }
 
     /// The offers that can be withdrawn, as the end of a sentence.
-    private static func choices(_ offers: [WireOwnOffer]) -> String {
-        guard !offers.isEmpty else { return "this device offers nothing" }
-        let lines = offers.map { offer in
-            let activity = ListedActivity(offer.activity, device: "", deviceID: "")
-            return "\n  \(activity.shortID)  \(activity.shownTitle)"
-        }
-        return "this device offers:" + lines.joined()
+    private static func choices(_ offers: [ListedActivity]) -> String {
+        offers.isEmpty ? "this device offers nothing" : "this device offers:" + list(offers)
+    }
+
+    private static func list(_ offers: [ListedActivity]) -> String {
+        offers.map { "\n  \($0.shortID)  \($0.shownTitle)" }.joined()
     }
 }

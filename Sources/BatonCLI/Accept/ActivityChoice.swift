@@ -4,7 +4,7 @@ import BatonAccount
 
 /// The activity that the user means, as far as the command line says.
 struct ActivityChoice: Sendable {
-    var prefix: ActivityPrefix?
+    var name: ActivityName?
     var isLatest = false
     /// A device's name, or the beginning of its id.
     var device: String?
@@ -17,15 +17,20 @@ struct ActivityChoice: Sendable {
     }
 
     func pick(from activities: [ListedActivity]) -> Outcome {
-        let matching = activities.filter(matches)
+        let matching = matches(in: activities)
         guard let first = matching.first else { return .none }
         if matching.count == 1 { return .one(first) }
         guard isLatest else { return .several(matching) }
         return .one(matching.reduce(first) { $1.since > $0.since ? $1 : $0 })
     }
 
-    func matches(_ activity: ListedActivity) -> Bool {
-        if let prefix, !activity.idText.hasPrefix(prefix.text) { return false }
+    /// The activities that match all that the command line says.
+    func matches(in activities: [ListedActivity]) -> [ListedActivity] {
+        let fromDevice = activities.filter(isFromDevice)
+        return name?.matches(in: fromDevice) ?? fromDevice
+    }
+
+    private func isFromDevice(_ activity: ListedActivity) -> Bool {
         guard let device = device?.lowercased() else { return true }
         // An id is never a name: a device cannot take another's place by that.
         let isCalledSo = activity.device.lowercased() == device && DeviceID(device) == nil
@@ -39,7 +44,7 @@ struct ActivityChoice: Sendable {
         among activities: [ListedActivity], gone: [ListedActivity] = [], waited: Duration?
     ) -> CommandError {
         let sentence: String
-        if prefix != nil, let before = gone.last(where: matches) {
+        if name != nil, let before = matches(in: gone).last {
             let current = activities.first { $0.deviceID == before.deviceID }
             let replacement = current.map { "; it offers \($0.shownTitle) now, \($0.shortID)" } ?? ""
             sentence =
@@ -51,8 +56,8 @@ struct ActivityChoice: Sendable {
                 + " device sees it, or wait with --wait SECONDS"
         } else {
             var conditions: [String] = []
-            if let prefix { conditions.append("with an id that begins with \(prefix.text)") }
             if let device { conditions.append("from \(SafeText.escaped(device))") }
+            if let name { conditions.append("with an id or a title that begins with \(name.shown)") }
             sentence =
                 "no activity \(conditions.joined(separator: " ")) is offered; `baton activities` lists the"
                 + " \(activities.count) that \(activities.count == 1 ? "is" : "are")"
@@ -63,7 +68,10 @@ struct ActivityChoice: Sendable {
 
     /// The error if several match and the command cannot ask.
     static func ambiguous(_ activities: [ListedActivity]) -> CommandError {
-        let list = activities.map { "  \($0.shortID)  \($0.shownTitle), from \(SafeText.escaped($0.device))" }
+        let names = DeviceNames(activities.map { ($0.device, $0.deviceID) })
+        let list = activities.map {
+            "  \($0.shortID)  \($0.shownTitle), from \(names.shown($0.device, $0.deviceID))"
+        }
         return CommandError(
             .usage, code: "ambiguousActivity",
             "\(activities.count) activities match: give an id, --from DEVICE or --latest\n"

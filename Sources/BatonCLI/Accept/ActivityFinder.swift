@@ -29,7 +29,8 @@ struct ActivityFinder {
         }
         switch choice.pick(from: known.activities) {
         case .none:
-            if let first = known.refused.first(where: { choice.matches($0.activity) }) {
+            let withheld = choice.matches(in: known.refused.map { $0.activity } + known.switchedOff.map { $0.activity })
+            if let first = known.refused.first(where: { withheld.contains($0.activity) }) {
                 throw CommandError(
                     .refused, code: "refused",
                     "the accept policy of this device refuses \(first.activity.shownTitle) from"
@@ -37,7 +38,7 @@ struct ActivityFinder {
                         + " see `baton policy`"
                 )
             }
-            if let first = known.switchedOff.first(where: { choice.matches($0.activity) }) {
+            if let first = known.switchedOff.first(where: { withheld.contains($0.activity) }) {
                 let application = SafeText.escaped(first.application)
                 throw CommandError(
                     .refused, code: "handoffOff",
@@ -46,7 +47,7 @@ struct ActivityFinder {
                         + " `baton handoff on --application \(application)`")
             }
             throw choice.nothingFound(among: known.activities, gone: known.gone, waited: waiting)
-        case .one(let activity): return Found(activity: activity, isNamed: choice.prefix != nil)
+        case .one(let activity): return Found(activity: activity, isNamed: choice.name != nil)
         case .several(let activities): return Found(activity: try await ask(activities), isNamed: true)
         }
     }

@@ -14,8 +14,9 @@ struct DevicesListCommand: AsyncParsableCommand {
         commandName: "list",
         abstract: "List the other devices of the account that this one knows.",
         discussion: """
-            KNOWS says whether the device has the same revocation list as this one. A device without it receives the \
-            list when the two meet. Until then it still serves a revoked device.
+            HERE says whether the device announces itself on the network now. KNOWS says whether the device has the \
+            same revocation list as this one. A device without it receives the list when the two meet. Until then it \
+            still serves a revoked device.
 
             If devices were revoked on two devices at the same time, the two have different keys and cannot find each \
             other. A third device that meets both brings them together. So does another `baton devices revoke` on one \
@@ -40,8 +41,6 @@ struct DevicesListCommand: AsyncParsableCommand {
         }
         if listsApart {
             Output.say(try DeviceRendering.listsApart(CommandEnvironment.home()))
-        } else if let unmet = DeviceRendering.unmet(devices, hasList: try hasList()) {
-            Output.say(unmet)
         }
         if output.json {
             for device in devices { try Output.line(DeviceRendering.json(device)) }
@@ -59,13 +58,6 @@ struct DevicesListCommand: AsyncParsableCommand {
     }
 }
 
-extension DevicesListCommand {
-    private func hasList() throws -> Bool {
-        let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
-        return ((try? store.load().state.number) ?? 0) > 0
-    }
-}
-
 /// Prints devices.
 enum DeviceRendering {
     static func listsApart(_ home: Home) -> String {
@@ -73,16 +65,6 @@ enum DeviceRendering {
         return """
             Devices were revoked on devices that had not met: \(revoked.joined(separator: ", ")). All of them are \
             locked out. To give the others common keys, revoke one of these again, by its id.
-            """
-    }
-
-    /// The sentence about absent devices that do not have the revocation list; nil if there are none, or no list.
-    static func unmet(_ devices: [WireDevice], hasList: Bool) -> String? {
-        let names = devices.filter { !$0.knows && !$0.present }.map { SafeText.escaped($0.name) }
-        guard hasList, !names.isEmpty else { return nil }
-        return """
-            Not met since a device was revoked here: \(names.joined(separator: ", ")). If one was revoked there as \
-            well, the two cannot find each other: another `baton devices revoke` on one of them brings them together.
             """
     }
 
@@ -98,7 +80,8 @@ enum DeviceRendering {
             JSONValue.Member("deviceID", .string(device.deviceID)),
             JSONValue.Member("addresses", .array(device.addresses.map(JSONValue.string))),
             JSONValue.Member("seen", ISO8601.format(seconds: device.seen).map(JSONValue.string) ?? .null),
-            JSONValue.Member("knows", .boolean(device.knows)), JSONValue.Member("proved", .boolean(device.proved)),
+            JSONValue.Member("present", .boolean(device.present)), JSONValue.Member("knows", .boolean(device.knows)),
+            JSONValue.Member("proved", .boolean(device.proved)),
         ]
         if !device.formerNames.isEmpty {
             members.append(JSONValue.Member("formerNames", .array(device.formerNames.map(JSONValue.string))))
@@ -110,7 +93,7 @@ enum DeviceRendering {
         let hasFormer = devices.contains { !$0.formerNames.isEmpty }
         let former = hasFormer ? [Table.Column("BEFORE", minimum: 8)] : []
         let others = [
-            Table.Column("ID"), Table.Column("ADDRESSES", minimum: 15), Table.Column("KNOWS"),
+            Table.Column("ID"), Table.Column("HERE"), Table.Column("ADDRESSES", minimum: 15), Table.Column("KNOWS"),
             Table.Column("SEEN", alignsRight: true),
         ]
         var table = Table([Table.Column("NAME", minimum: 8)] + former + others)
@@ -118,6 +101,7 @@ enum DeviceRendering {
             let names = hasFormer ? [device.name, device.formerNames.joined(separator: ", ")] : [device.name]
             let facts = [
                 SafeText.escaped(device.deviceID.prefix(8)) + (device.proved ? "" : " ?"),
+                device.present ? "yes" : "no",
                 SafeText.escaped(device.addresses.joined(separator: " ")), device.knows ? "yes" : "no",
                 Moment.age(of: device.seen, now: now),
             ]

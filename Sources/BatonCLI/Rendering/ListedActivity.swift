@@ -71,10 +71,12 @@ struct ListedActivity: Sendable, Equatable {
     ])
 
     /// The activity as a row of ``table``.
-    func row(now: Double, as form: SafeText.Form = .escaped) -> [String] {
+    ///
+    /// - Parameter shownDevice: the name of the device, safe to show.
+    func row(from shownDevice: String, now: Double, as form: SafeText.Form) -> [String] {
         [
             shortID, shownTitle(as: form), SafeText.escaped(type, as: form), size.map(HumanUnits.bytes) ?? "-",
-            SafeText.escaped(device, as: form), Moment.age(of: since, now: now),
+            shownDevice, Moment.age(of: since, now: now),
         ]
     }
 }

@@ -22,11 +22,19 @@ enum TransferRendering {
             Table.Column("KEPT PART"), Table.Column("TITLE", minimum: 12), Table.Column("FROM", minimum: 8),
             Table.Column("DONE"), Table.Column("AGE", alignsRight: true), Table.Column("FOLDER", minimum: 12),
         ])
+        let names = DeviceNames(
+            listings.compactMap { listing -> (name: String, id: String)? in
+                switch listing {
+                case .offer: nil
+                case .transfer(let transfer): (transfer.device, transfer.deviceID)
+                case .part(let part): (part.device, part.deviceID)
+                }
+            })
         for listing in listings {
             switch listing {
             case .offer(let offer): offers.rows.append(row(of: offer, now: now))
-            case .transfer(let transfer): transfers.rows.append(row(of: transfer))
-            case .part(let part): parts.rows.append(row(of: part, now: now))
+            case .transfer(let transfer): transfers.rows.append(row(of: transfer, names))
+            case .part(let part): parts.rows.append(row(of: part, names, now: now))
             }
         }
         let tables = [offers, transfers, parts].filter { !$0.rows.isEmpty }
@@ -42,8 +50,8 @@ enum TransferRendering {
         ]
     }
 
-    private static func row(of transfer: WireTransfer) -> [String] {
-        let device = SafeText.escaped(transfer.device)
+    private static func row(of transfer: WireTransfer, _ names: DeviceNames) -> [String] {
+        let device = names.shown(transfer.device, transfer.deviceID)
         return [
             shortID(transfer.id), title(transfer.title),
             transfer.direction == .sending ? "to \(device)" : "from \(device)",
@@ -52,10 +60,11 @@ enum TransferRendering {
         ]
     }
 
-    private static func row(of part: WireKeptPart, now: Double) -> [String] {
+    private static func row(of part: WireKeptPart, _ names: DeviceNames, now: Double) -> [String] {
         [
-            part.id, SafeText.escaped(path: part.name), SafeText.escaped(part.device), done(part.bytes, of: part.total),
-            Moment.age(of: part.changed, now: now), SafeText.escaped(path: part.folder),
+            part.id, SafeText.escaped(path: part.name), names.shown(part.device, part.deviceID),
+            done(part.bytes, of: part.total), Moment.age(of: part.changed, now: now),
+            SafeText.escaped(path: part.folder),
         ]
     }
 

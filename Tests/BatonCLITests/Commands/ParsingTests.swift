@@ -6,6 +6,7 @@ import BatonMessages
 import BatonProtocol
 import BatonTestSupport
 import Foundation
+import SwiftProtobuf
 import SystemPackage
 import Testing
 
@@ -18,19 +19,18 @@ struct ParsingTests {
         let command = try AcceptCommand.parse([
             "3F2a", "--from", "laptop", "--wait", "1.5", "--to", "x", "--json",
         ])
-        #expect(command.id?.text == "3F2a")
+        #expect(command.name?.text == "3F2a")
         #expect(command.wait == 1.5)
         #expect(command.output.json)
-        #expect(ActivityPrefix("3F2a")?.text == "3f2a")
     }
 
     @Test(
         "wrong usage is refused",
         arguments: [
-            ["accept", "xyz"], ["accept", "--wait", "x"], ["accept", "--wait=-1"], ["accept", "--wait", "nan"],
+            ["accept", "--wait", "x"], ["accept", "--wait=-1"], ["accept", "--wait", "nan"],
             ["accept", "--stream", "--print"], ["accept", "--stream", "--to", "x"], ["accept", "--print", "--to", "x"],
-            ["accept", "--from", ""], ["withdraw", ""], ["withdraw", "g"],
-            ["withdraw", String(repeating: "a", count: 33)], ["node", "--port", "1023"], ["node", "--port", "65536"],
+            ["accept", "--from", ""], ["withdraw", ""],
+            ["node", "--port", "1023"], ["node", "--port", "65536"],
             ["account", "join", "baton1-qqqq"], ["bogus"],
         ])
     func usage(_ arguments: [String]) {
@@ -224,12 +224,46 @@ struct ActivityChoiceTests {
         #expect(ActivityChoice().pick(from: [all[0]]) == .one(all[0]))
         #expect(ActivityChoice().pick(from: all) == .several(all))
         #expect(ActivityChoice(isLatest: true).pick(from: all) == .one(all[1]))
-        #expect(ActivityChoice(prefix: ActivityPrefix("AA")).pick(from: all) == .one(all[0]))
-        #expect(ActivityChoice(prefix: ActivityPrefix("a")).pick(from: all) == .several([all[0], all[1]]))
-        #expect(ActivityChoice(prefix: ActivityPrefix("c")).pick(from: all) == .none)
+        #expect(ActivityChoice(name: ActivityName(text: "AA")).pick(from: all) == .one(all[0]))
+        #expect(ActivityChoice(name: ActivityName(text: "a")).pick(from: all) == .several([all[0], all[1]]))
+        #expect(ActivityChoice(name: ActivityName(text: "c")).pick(from: all) == .none)
         #expect(ActivityChoice(device: "laptop").pick(from: all) == .several([all[0], all[2]]))
         #expect(ActivityChoice(isLatest: true, device: "LAPTOP").pick(from: all) == .one(all[2]))
         #expect(ActivityChoice(device: "phonei").pick(from: all) == .one(all[1]))
+    }
+
+    @Test("By title: an id counts before a title, a whole title before the beginning of one")
+    func titles() {
+        func activity(_ id: UInt8, _ title: String) -> ListedActivity {
+            let summary = WireActivitySummary.with {
+                $0.id = .init(repeating: id, count: 16)
+                $0.title = title
+            }
+            return ListedActivity(summary, device: "phone", deviceID: "phoneid")
+        }
+        let all = [activity(0xAA, "Report"), activity(0xBB, "Report 2"), activity(0xCC, "aa, first draft")]
+        func found(_ text: String) -> [ListedActivity] { ActivityName(text: text).matches(in: all) }
+        #expect(found("report") == [all[0]] && found("report 2") == [all[1]])
+        #expect(found("rep") == [all[0], all[1]])
+        #expect(found("aa") == [all[0]] && found("aa,") == [all[2]])
+        #expect(found("port").isEmpty)
+        let choice = ActivityChoice(name: ActivityName(text: "x\u{1B}"), device: "phone")
+        let error = choice.nothingFound(among: all, waited: nil)
+        #expect(error.message.contains("from phone with an id or a title that begins with “x\\u{1b}”"))
+    }
+
+    @Test("Devices of one name are told apart by their ids, and others are not burdened with them")
+    func names() {
+        let names = DeviceNames([("laptop", "aaaaaaaabb"), ("laptop", "cccccccc"), ("phone", "dd"), ("phone", "dd")])
+        #expect(names.shown("laptop", "aaaaaaaabb") == "laptop (aaaaaaaa)")
+        #expect(names.shown("phone", "dd") == "phone")
+        let same = [ListedActivity](
+            [(UInt8(1), "aaaaaaaa"), (2, "bbbbbbbb")].map { id, device in
+                ListedActivity(.with { $0.id = .init(repeating: id, count: 16) }, device: "laptop", deviceID: device)
+            })
+        let lines = ActivityRendering.lines(same, width: 100, now: 0)
+        #expect(lines[1].contains("laptop (aaaaaaaa)") && lines[2].contains("laptop (bbbbbbbb)"), "\(lines)")
+        #expect(ActivityChoice.ambiguous(same).message.contains("from laptop (bbbbbbbb)"))
     }
 
     @Test("nobody to ask gets the list")

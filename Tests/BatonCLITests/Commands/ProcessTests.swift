@@ -42,7 +42,7 @@ struct ProcessTests {
         arguments: [
             ["bogus"], ["offer"], ["offer", "a", "--url", "https://b.c"],
             ["offer", "--type", "a", "--user-info", "[1]"],
-            ["accept", "xyz"], ["node", "--port", "80"], ["account", "join", "baton1-secret"],
+            ["accept", "--wait", "x"], ["node", "--port", "80"], ["account", "join", "baton1-secret"],
         ])
     func usage(_ arguments: [String]) async throws {
         let result = try await BuiltCommand.run(arguments)

@@ -60,7 +60,7 @@ struct TransfersTests {
                     try await stream.send(record: WireTransferListing.with { $0.kind = listing })
                 }
             case .withdraw(let request):
-                guard request.idPrefix == "3f" else {
+                guard request.idPrefix == ListedActivity.text(ofID: Array(offer.activity.id)) else {
                     throw HandoffError(
                         .noSuchActivity, "this device offers no activity with the id \(request.idPrefix)")
                 }
@@ -111,6 +111,8 @@ struct TransfersTests {
         let known = try await BuiltCommand.run(["withdraw", "3f"], home: node.folder)
         #expect(known.status == 0 && known.errors.contains("withdrawn: Note 63"))
         #expect(known.errors.contains("desktop still gets it") && known.errors.contains("cancel abababab"))
+        let titled = try await BuiltCommand.run(["withdraw", "note 6"], home: node.folder)
+        #expect(titled.status == 0 && titled.errors.contains("withdrawn: Note 63"))
         let nothing = try Self.node([])
         let empty = try await BuiltCommand.run(["withdraw"], home: nothing.folder)
         #expect(empty.errors.contains("this device offers nothing"), "\(empty.errors)")
