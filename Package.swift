@@ -86,7 +86,7 @@ let package = Package(
         room(
             "BatonAccount",
             [
-                "CLinux", crypto, system,
+                "BatonTLS", "CLinux", crypto, system,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
@@ -149,7 +149,7 @@ let package = Package(
         tests(of: "BatonProtocol"),
         tests(of: "BatonEventLoop", ["CSpawn", system]),
         tests(of: "BatonTLS", ["COpenSSL"]),
-        tests(of: "BatonAccount", ["BatonTLS", "CLinux"]),
+        tests(of: "BatonAccount", ["BatonTLS", "CLinux", system]),
         tests(of: "BatonDiscovery", ["BatonEventLoop", "discovery-probe"]),
         tests(of: "BatonDocuments", settings: settingsForStatus),
         tests(of: "BatonApplications", [system]),

@@ -128,11 +128,11 @@ import struct SystemPackage.FilePath
         var enrolment = try store.begin(account.key, deviceName: "third")
         #expect(throws: AccountError.noAccount) { try store.load() }
         _ = try enrolment.account.take(here.givenLists)
-        let joined = try store.finish(enrolment)
+        let joined = try store.finish(enrolment.account)
         let read = try store.load()
         #expect(read.state == here.state && read.keys == joined.keys && read.keys.map(\.generation) == [2, 0])
         #expect(!read.isRevoked(read.identity.id))
-        #expect(throws: AccountError.accountExists(isSame: true)) { try store.finish(enrolment) }
+        #expect(throws: AccountError.accountExists(isSame: true)) { try store.finish(enrolment.account) }
     }
 
     @Test func rotationPutsAnotherAccountInPlace() throws {

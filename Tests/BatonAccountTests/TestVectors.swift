@@ -88,6 +88,12 @@ struct TestVectors: Decodable {
         let wrappedKeys: Hex
     }
 
+    struct SealedKey: Decodable {
+        let passphrase: String
+        let salt: Hex
+        let wrapped: Hex
+    }
+
     let accountKey: AccountKeyVector
     let derivations: Derivations
     let caCertificate: Hex
@@ -96,6 +102,7 @@ struct TestVectors: Decodable {
     let advertisement: Sealed
     let idleAdvertisement: Idle
     let revocation: Revocation
+    let sealedAccountKey: SealedKey
 
     /// Reads the file beside the sources.
     static func load() throws -> TestVectors {

@@ -54,7 +54,7 @@ let package = Package(
         room(
             "BatonAccount",
             [
-                "CLinux", crypto, system,
+                "BatonTLS", "CLinux", crypto, system,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),

@@ -14,8 +14,8 @@ package enum SecretReadingError: Error, Equatable, CustomStringConvertible {
     /// One sentence for the person who typed the input.
     package var description: String {
         switch self {
-        case .tooLong(let limit): "the input is longer than \(limit) bytes; an account key is one short line"
-        case .nothingToRead: "the input is empty; an account key was expected"
+        case .tooLong(let limit): "the input is longer than \(limit) bytes"
+        case .nothingToRead: "the input is empty"
         case .failed(let error): "the input cannot be read: \(error)"
         }
     }

@@ -11,6 +11,7 @@ enum AccountFile {
     static let authority = "authority-certificate.der"
     static let epoch = "epoch"
     static let replay = "replay"
+    static let sealedKey = "account-key"
 
     static let state = "account-state"
     static let devices = "devices"

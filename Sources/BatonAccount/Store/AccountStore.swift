@@ -15,13 +15,15 @@ package import SystemPackage
 /// | `devices` | the other devices, from ``KnownDevices`` |
 /// | `epoch` | the last epoch this device announced under, decimal |
 /// | `replay` | the other devices' last advertisements, from ``ReplayGuard`` |
+/// | `account-key` | the ``SealedAccountKey``; only where the account was made with a passphrase |
 ///
-/// The account key is in none of them. The folder appears whole or not at all, and each file is replaced atomically.
+/// The account key is in none of them in the clear. The folder appears whole or not at all, and each file is replaced
+/// atomically.
 ///
 /// Calls block on the disk, so they are not for an event loop. The store keeps no state between calls. Create, join,
 /// leave, rotate and take exclude each other across processes. They refuse while a node has the account's ``hold()``.
 package struct AccountStore: Sendable {
-    /// Where the account is; the folder itself is made by ``create(deviceName:showing:)`` and ``join(_:deviceName:)``.
+    /// Where the account is; the folder itself appears when this device makes or joins an account.
     package let folder: FilePath
 
     /// The account in a folder, which need not exist.
@@ -33,13 +35,16 @@ package struct AccountStore: Sendable {
     ///
     /// - Parameters:
     ///   - deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
+    ///   - passphrase: What the stored account key is encrypted under. If it is nil, no key is stored.
     ///   - show: Shows the account key to the user; no other code gets it. It runs before the account is stored. If it
     ///     throws, or the process ends meanwhile, no account remains whose key the user has not seen.
     package func create(
-        deviceName: String? = nil, showing show: (AccountKey) throws(AccountError) -> Void
+        deviceName: String? = nil, passphrase: SecretBytes? = nil,
+        showing show: (AccountKey) throws(AccountError) -> Void
     ) throws(AccountError) -> Account {
         let key = AccountKey()
-        return try finish(begin(key, deviceName: deviceName)) { () throws(AccountError) in try show(key) }
+        let account = try begin(key, deviceName: deviceName).account
+        return try finish(account, try Self.seal(key, passphrase)) { () throws(AccountError) in try show(key) }
     }
 
     /// Makes this device one of the account's, and returns the stored account.
@@ -48,7 +53,7 @@ package struct AccountStore: Sendable {
     ///
     /// - Parameter deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
     package func join(_ key: AccountKey, deviceName: String? = nil) throws(AccountError) -> Account {
-        try finish(begin(key, deviceName: deviceName))
+        try finish(begin(key, deviceName: deviceName).account)
     }
 
     /// Makes this device's part of an account, in memory alone, so that the account's state can be looked for while
@@ -66,31 +71,33 @@ package struct AccountStore: Sendable {
         return Enrolment(account: account, secrets: secrets)
     }
 
-    /// Stores the account of an enrolment.
-    package func finish(_ enrolment: Enrolment) throws(AccountError) -> Account {
-        try finish(enrolment) {}
+    /// Stores an account that this device has joined.
+    package func finish(_ account: Account) throws(AccountError) -> Account {
+        try finish(account, nil) {}
     }
 
     private func finish(
-        _ enrolment: Enrolment, show: () throws(AccountError) -> Void
+        _ account: Account, _ sealedKey: SealedAccountKey?, show: () throws(AccountError) -> Void
     ) throws(AccountError) -> Account {
         try withExclusiveAccess { () throws(AccountError) in
-            try refuseExisting(enrolment.account.id)
-            try place(enrolment.account) { fresh throws(AccountError) in
+            try refuseExisting(account.id)
+            try place(account, sealedKey) { fresh throws(AccountError) in
                 try show()
                 // Onto an empty folder this succeeds, onto any other it fails: nothing is ever overwritten.
                 try check(rename(fresh, to: folder), "make", folder)
             }
-            return enrolment.account
+            return account
         }
     }
 
     /// Puts a new account, with a new key, in the place of this device's, under the same device name.
     ///
-    /// - Parameter show: shows the new key to the user. It runs before the old account goes: when it throws, nothing
-    ///   has changed.
+    /// - Parameters:
+    ///   - passphrase: what the stored new key is encrypted under. If it is nil, no key is stored.
+    ///   - show: shows the new key to the user. It runs before the old account goes: when it throws, nothing has
+    ///     changed.
     package func rotate(
-        showing show: (AccountKey) throws(AccountError) -> Void
+        passphrase: SecretBytes? = nil, showing show: (AccountKey) throws(AccountError) -> Void
     ) throws(AccountError) -> Account {
         let old = try load()
         let key = AccountKey()
@@ -98,9 +105,11 @@ package struct AccountStore: Sendable {
         let account = Account(
             id: secrets.accountID, identity: try DeviceIdentity(issuedBy: secrets), deviceName: old.deviceName,
             keys: [secrets.keys(generation: 0)])
+        // It takes a second, which is no time for a lock.
+        let sealedKey = try Self.seal(key, passphrase)
         try withExclusiveAccess { () throws(AccountError) in
             try refuseNodeExclusively()
-            try place(account) { fresh throws(AccountError) in
+            try place(account, sealedKey) { fresh throws(AccountError) in
                 try show(key)
                 let leaving = sibling("leaving")
                 try check(rename(folder, to: leaving), "replace", folder)
@@ -139,6 +148,14 @@ package struct AccountStore: Sendable {
             keys: try readKeys(of: state, in: files))
     }
 
+    /// The account key, as this device keeps it; nil if it keeps none.
+    package func sealedKey() throws(AccountError) -> SealedAccountKey? {
+        let files = try openExisting()
+        guard let bytes = try files.read(AccountFile.sealedKey) else { return nil }
+        return try SealedAccountKey(
+            decoding: bytes.withUnsafeBytes { Array($0) }, path: files.path.appending(AccountFile.sealedKey))
+    }
+
     /// Removes the account from this device: every file is overwritten, then removed.
     ///
     /// The other devices keep theirs. Works on a damaged or exposed account as well.
@@ -161,11 +178,11 @@ package struct AccountStore: Sendable {
 
     /// Writes a new account's folder beside its place, and lets `move` put it there.
     private func place(
-        _ account: Account, _ move: (FilePath) throws(AccountError) -> Void
+        _ account: Account, _ sealedKey: SealedAccountKey?, _ move: (FilePath) throws(AccountError) -> Void
     ) throws(AccountError) {
         let fresh = sibling("new")
         do throws(AccountError) {
-            try write(account, into: fresh)
+            try write(account, sealedKey, into: fresh)
             try move(fresh)
         } catch {
             try? removeWiped(fresh)
@@ -174,15 +191,27 @@ package struct AccountStore: Sendable {
         try AccountFolder.open(parent, checkingAccess: false)?.synchronize()
     }
 
-    private func refuseExisting(_ id: AccountID) throws(AccountError) {
+    private static func seal(
+        _ key: AccountKey, _ passphrase: SecretBytes?
+    ) throws(AccountError) -> SealedAccountKey? {
+        guard let passphrase else { return nil }
+        return try SealedAccountKey(key, under: passphrase)
+    }
+
+    /// Refuses a device that has an account, damaged or not.
+    ///
+    /// - Parameter id: the account that it is to join; nil before that is known.
+    package func refuseExisting(_ id: AccountID? = nil) throws(AccountError) {
         guard let files = try AccountFolder.open(folder, checkingAccess: false), try !files.names().isEmpty else {
             return
         }
         let existing = try? readRecord(files).accountID
-        throw .accountExists(isSame: existing == id)
+        throw .accountExists(isSame: id != nil && existing == id)
     }
 
-    private func write(_ account: Account, into path: FilePath) throws(AccountError) {
+    private func write(
+        _ account: Account, _ sealedKey: SealedAccountKey?, into path: FilePath
+    ) throws(AccountError) {
         try makeFolder(path)
         guard let files = try AccountFolder.open(path) else {
             throw .system(doing: "make", path: path, error: .noSuchFileOrDirectory)
@@ -191,6 +220,7 @@ package struct AccountStore: Sendable {
         try files.write(AccountFile.privateKey, identity.privateKey)
         try files.write(AccountFile.certificate, identity.certificate)
         try files.write(AccountFile.authority, identity.authorityCertificate)
+        if let sealedKey { try files.write(AccountFile.sealedKey, sealedKey.encoded) }
         try write(stateOf: account, into: files)
     }
 

@@ -5,13 +5,17 @@ import BatonAccount
 import SystemPackage
 
 /// `baton account create`
-struct AccountCreateCommand: ParsableCommand {
+struct AccountCreateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
         abstract: "Make an account with this device as its first.",
         discussion: """
-            Prints the account key once, alone on standard output. This device does not keep it: write it down, or put \
-            it into a password manager. Type it on each further device.
+            Prints the account key, alone on standard output. Write it down, or put it into a password manager: it \
+            adds a device when this one is lost.
+
+            At a terminal it asks for a passphrase, and keeps the account key on this device, encrypted under it. \
+            Without a passphrase, and if standard input or standard error is no terminal, no device keeps the key. \
+            Then each command that adds or locks out a device asks for it.
 
             EXAMPLES:
               baton account create
@@ -22,26 +26,38 @@ struct AccountCreateCommand: ParsableCommand {
     @Option(name: .long, help: "What the other devices call this one. (default: the host's name)")
     var name: CommandArgument?
 
-    func run() throws {
+    func run() async throws {
         try Output.requireReader(of: "the account key")
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
-        let account: Account
         do {
-            account = try store.create(deviceName: name?.text) { key throws(AccountError) in
-                try Self.show(key, as: "This is the account key.")
+            try store.refuseExisting()
+            let passphrase = NumberedChoice.isPossible ? try await PassphraseInput.choose() : nil
+            let account = try store.create(deviceName: name?.text, passphrase: passphrase) {
+                key throws(AccountError) in
+                try Self.show(key, under: Self.introduction("This is the account key", isKept: passphrase != nil))
             }
-        } catch {
+            if passphrase != nil {
+                Output.say("Write it down. `baton account show --key` prints it again.")
+            } else {
+                Output.say("Write it down: adding or locking out a device asks for it.")
+            }
+            Output.say("On each other device run `baton account join` and type it there.")
+            Output.say("This device is \(SafeText.escaped(account.deviceName)). Start it with `baton node`.")
+        } catch let error as AccountError {
             throw CommandError(error)
         }
-        Output.say("Write it down. On each other device run `baton account join` and type it there.")
-        Output.say("This device is \(SafeText.escaped(account.deviceName)). Start it with `baton node`.")
+    }
+
+    /// The line above a new account key.
+    static func introduction(_ subject: String, isKept: Bool) -> String {
+        subject + (isKept ? ", for the day when you lose this device:" : ". It is shown this once and kept nowhere:")
     }
 
     /// Prints the key from protected memory, without a `String`.
     ///
     /// - Throws: the reason that it cannot be written. A user who cannot read the key has no use for the account.
-    static func show(_ key: AccountKey, as introduction: String) throws(AccountError) {
-        Output.say("\(introduction) It is shown this once and kept nowhere:")
+    static func show(_ key: AccountKey, under introduction: String) throws(AccountError) {
+        Output.say(introduction)
         Output.say("")
         let text = key.formatted()
         let line = SecretBytes(count: text.count + 1) { target in

@@ -42,14 +42,14 @@ struct AccountJoinCommand: AsyncParsableCommand {
 
     func run() async throws {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
-        try Self.refuseExisting(store)
         do {
+            try store.refuseExisting()
             let deviceName = name?.text
             // The key is in no variable, so that it is wiped after its use.
             var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile?.path), deviceName: deviceName)
             let found = noWait ? nil : await Self.lookAround(enrolment)
             if let found { enrolment.account = found.account }
-            let account = try store.finish(enrolment)
+            let account = try store.finish(enrolment.account)
             if let found { try store.save(KnownDevices(found.met)) }
             Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
             Output.say("Compare the account id with `baton account show` on another device; start with `baton node`.")
@@ -90,18 +90,6 @@ struct AccountJoinCommand: AsyncParsableCommand {
             lines.append(outcome.incompleteness + (outcome.met.isEmpty ? "" : " " + later))
         }
         return lines
-    }
-
-    /// Refuses a device that has an account, before the user types 39 characters.
-    private static func refuseExisting(_ store: AccountStore) throws {
-        do {
-            _ = try store.load()
-        } catch .noAccount {
-            return
-        } catch {
-            throw CommandError(error)
-        }
-        throw CommandError(AccountError.accountExists(isSame: false))
     }
 }
 

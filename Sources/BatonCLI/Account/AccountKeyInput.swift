@@ -20,12 +20,12 @@ enum AccountKeyInput {
         }
     }
 
-    /// Reads the key of this device's account, and loads the account after that: while the user types, the node of this
-    /// device may have received revocation lists.
+    /// Reads the key of this device's account, or the passphrase that this device keeps it under. It loads the account
+    /// after that: while the user types, the node of this device may have received revocation lists.
     static func read(
         from file: FilePath?, of store: AccountStore
     ) async throws -> (secrets: AccountSecrets, account: Account) {
-        let secrets = AccountSecrets(try await read(from: file))
+        let secrets = AccountSecrets(try await key(from: file, of: store))
         let account = try store.load()
         guard secrets.accountID == account.id else {
             throw CommandError(
@@ -33,6 +33,16 @@ enum AccountKeyInput {
                 "this is the key of another account: this device is in account \(account.id)")
         }
         return (secrets, account)
+    }
+
+    private static func key(from file: FilePath?, of store: AccountStore) async throws -> AccountKey {
+        if file == nil, Terminal.isTerminal(.standardInput), let sealed = try store.sealedKey(),
+            let unlocked = try await PassphraseInput.unlock(
+                sealed, of: store.load().id, asking: "Passphrase (Enter alone to type the account key): ")
+        {
+            return unlocked.key
+        }
+        return try await read(from: file)
     }
 
     private static func text(from file: FilePath?) async throws -> SecretBytes {
@@ -44,7 +54,7 @@ enum AccountKeyInput {
             }
             return try await BlockingReader().readSecret(from: .standardInput, limit: limit)
         } catch let error as SecretReadingError {
-            throw CommandError(.usage, code: "accountKey", "\(error)")
+            throw CommandError(.usage, code: "accountKey", "the account key cannot be read: \(error)")
         }
     }
 }

@@ -12,7 +12,10 @@ struct AccountRotateCommand: AsyncParsableCommand {
         discussion: """
             Anyone who has the account key can add devices to the account, and no revocation keeps them out. This \
             command makes a new account with a new key and moves this device into it. It removes the old account from \
-            this device. The new key is printed once, alone on standard output.
+            this device. The new key is printed alone on standard output.
+
+            A device that keeps the account key under a passphrase asks for it, and keeps the new key under the same \
+            one. If standard input is no terminal, the passphrase is its first line.
 
             Each other device stays in the old account until you run `baton account leave` there, and `baton account \
             join` with the new key. Until then it and this device do not see each other.
@@ -31,8 +34,10 @@ struct AccountRotateCommand: AsyncParsableCommand {
         try Output.requireReader(of: "the new account key")
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         let old: Account
+        let sealedKey: SealedAccountKey?
         do {
             old = try store.load()
+            sealedKey = try store.sealedKey()
             try store.refuseNode()
         } catch {
             throw CommandError(error)
@@ -44,10 +49,15 @@ struct AccountRotateCommand: AsyncParsableCommand {
                 This removes the account \(old.id) from this device and makes a new one. Each other device has to \
                 leave and join the new one before it sees this one again. Go on?
                 """)
+        var passphrase: SecretBytes?
+        if let sealedKey { passphrase = try await PassphraseInput.require(for: sealedKey, of: old.id).passphrase }
         let new: Account
         do {
-            new = try store.rotate { key throws(AccountError) in
-                try AccountCreateCommand.show(key, as: "This is the new account key.")
+            new = try store.rotate(passphrase: passphrase) { key throws(AccountError) in
+                try AccountCreateCommand.show(
+                    key,
+                    under: AccountCreateCommand.introduction(
+                        "This is the new account key", isKept: passphrase != nil))
             }
         } catch {
             throw CommandError(error)

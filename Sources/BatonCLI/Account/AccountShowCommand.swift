@@ -5,39 +5,64 @@ import Baton
 import BatonAccount
 
 /// `baton account show`
-struct AccountShowCommand: ParsableCommand {
+struct AccountShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
-        abstract: "Show which account and which device this is; never the key.",
+        abstract: "Show which account and which device this is, or the account key.",
         discussion: """
             Devices of one account show the same account id.
+
+            With --key it asks for the passphrase of `baton account create`, and prints the account key, alone on \
+            standard output. If standard input is no terminal, the passphrase is its first line.
 
             EXAMPLES:
               baton account show
               baton account show --json
+              baton account show --key
             """)
+
+    @Flag(name: .long, help: "Print the account key, if this device keeps it.")
+    var key = false
 
     @OptionGroup var output: JSONOption
 
-    func run() throws {
+    func run() async throws {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
-        let account: Account
         do {
-            account = try store.load()
-        } catch {
+            let account = try store.load()
+            let sealedKey = try store.sealedKey()
+            if key { try await show(sealedKey, of: account) } else { try show(account, isKeyKept: sealedKey != nil) }
+        } catch let error as AccountError {
             throw CommandError(error)
         }
+    }
+
+    func validate() throws {
+        if key, output.json { throw ValidationError("--key prints the key alone: leave out --json") }
+    }
+
+    private func show(_ sealedKey: SealedAccountKey?, of account: Account) async throws {
+        guard let sealedKey else {
+            throw CommandError(.account, code: "account", "the account key is not kept on this device")
+        }
+        let unlocked = try await PassphraseInput.require(for: sealedKey, of: account.id)
+        try AccountCreateCommand.show(unlocked.key, under: "This is the account key:")
+    }
+
+    private func show(_ account: Account, isKeyKept: Bool) throws {
         if output.json {
             try Output.line(
                 JSONValue.object([
                     JSONValue.Member("accountID", .string(account.id.description)),
                     JSONValue.Member("device", .string(account.deviceName)),
                     JSONValue.Member("deviceID", .string(account.identity.id.description)),
+                    JSONValue.Member("keyKept", .boolean(isKeyKept)),
                 ]).text)
         } else {
             try Output.line("account    \(account.id)")
             try Output.line("device     \(SafeText.escaped(account.deviceName))")
             try Output.line("device id  \(account.identity.id)")
+            try Output.line("key        " + (isKeyKept ? "kept here, under your passphrase" : "not kept here"))
         }
     }
 }

@@ -21,7 +21,10 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             A former name works too, so that you find a stolen device that was renamed. A device that was only \
             announced needs its whole id: anyone who has one of your devices can announce any name.
 
-            Asks for the account key, as `baton account join` does. If the key itself may have leaked, use `baton \
+            Asks for the passphrase of `baton account create`, or for the account key if this device does not keep \
+            it. If standard input is no terminal, the account key is its first line.
+
+            If the key itself may have leaked, use `baton \
             account rotate`: anyone who has the key can add devices.
 
             EXAMPLES:

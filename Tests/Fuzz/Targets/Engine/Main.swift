@@ -14,11 +14,12 @@ private typealias Arguments = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
 /// Every target, in the order in which Scripts/fuzz runs them.
 private let targets: [any FuzzTarget.Type] = [
     SessionTarget.self, MessagesTarget.self, RecordsTarget.self, UserInfoMessageTarget.self, UserInfoJSONTarget.self,
-    AdvertisementTarget.self, AccountKeyTarget.self, TextRecordTarget.self, AnnouncedTextTarget.self,
-    ReplayGuardTarget.self, RevocationTarget.self, JoiningTarget.self, LocalRequestTarget.self, DocumentTarget.self,
-    ChunkRecordsTarget.self, TreeTarget.self, JournalTarget.self, DeltaTarget.self, UpstreamTarget.self,
-    CompressionTarget.self, NamesTarget.self, SharedFilesTarget.self, ManifestTarget.self, TLSTarget.self,
-    TLSClientTarget.self, CertificateTarget.self, CMSTarget.self, SiteAssociationTarget.self, ResponseTarget.self,
+    AdvertisementTarget.self, AccountKeyTarget.self, SealedKeyTarget.self, TextRecordTarget.self,
+    AnnouncedTextTarget.self, ReplayGuardTarget.self, RevocationTarget.self, JoiningTarget.self,
+    LocalRequestTarget.self, DocumentTarget.self, ChunkRecordsTarget.self, TreeTarget.self, JournalTarget.self,
+    DeltaTarget.self, UpstreamTarget.self, CompressionTarget.self, NamesTarget.self, SharedFilesTarget.self,
+    ManifestTarget.self, TLSTarget.self, TLSClientTarget.self, CertificateTarget.self, CMSTarget.self,
+    SiteAssociationTarget.self, ResponseTarget.self,
 ]
 
 nonisolated(unsafe) private var chosen: any FuzzTarget.Type = SessionTarget.self  // reason: set once, before the engine
