@@ -1630,6 +1630,34 @@ package nonisolated struct WireSignedList: Sendable {
   package init() {}
 }
 
+/// What an inviting device hands over to a new one, sealed: the content of the message WELCOME of pairing.
+package nonisolated struct WireHandOver: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var accountID: UInt64 = 0
+
+  /// of the new device, DER, at most 1,024 bytes
+  package var certificate: Data = Data()
+
+  /// DER, at most 1,024 bytes
+  package var authorityCertificate: Data = Data()
+
+  /// K_adv and K_gate of generation 0, wrapped: 72 bytes
+  package var wrappedFirstKeys: Data = Data()
+
+  /// at most 16
+  package var lists: [WireSignedList] = []
+
+  /// 1 to 63 bytes
+  package var inviterName: String = String()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
 package nonisolated struct WireStatusRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -5707,6 +5735,61 @@ nonisolated extension WireSignedList: SwiftProtobuf.Message, SwiftProtobuf._Mess
   package static func ==(lhs: WireSignedList, rhs: WireSignedList) -> Bool {
     if lhs.list != rhs.list {return false}
     if lhs.wrappedKeys != rhs.wrappedKeys {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireHandOver: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".HandOver"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}account_id\0\u{1}certificate\0\u{3}authority_certificate\0\u{3}wrapped_first_keys\0\u{1}lists\0\u{3}inviter_name\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularFixed64Field(value: &self.accountID) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.certificate) }()
+      case 3: try { try decoder.decodeSingularBytesField(value: &self.authorityCertificate) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.wrappedFirstKeys) }()
+      case 5: try { try decoder.decodeRepeatedMessageField(value: &self.lists) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.inviterName) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.accountID != 0 {
+      try visitor.visitSingularFixed64Field(value: self.accountID, fieldNumber: 1)
+    }
+    if !self.certificate.isEmpty {
+      try visitor.visitSingularBytesField(value: self.certificate, fieldNumber: 2)
+    }
+    if !self.authorityCertificate.isEmpty {
+      try visitor.visitSingularBytesField(value: self.authorityCertificate, fieldNumber: 3)
+    }
+    if !self.wrappedFirstKeys.isEmpty {
+      try visitor.visitSingularBytesField(value: self.wrappedFirstKeys, fieldNumber: 4)
+    }
+    if !self.lists.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.lists, fieldNumber: 5)
+    }
+    if !self.inviterName.isEmpty {
+      try visitor.visitSingularStringField(value: self.inviterName, fieldNumber: 6)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireHandOver, rhs: WireHandOver) -> Bool {
+    if lhs.accountID != rhs.accountID {return false}
+    if lhs.certificate != rhs.certificate {return false}
+    if lhs.authorityCertificate != rhs.authorityCertificate {return false}
+    if lhs.wrappedFirstKeys != rhs.wrappedFirstKeys {return false}
+    if lhs.lists != rhs.lists {return false}
+    if lhs.inviterName != rhs.inviterName {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

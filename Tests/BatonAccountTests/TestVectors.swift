@@ -94,6 +94,22 @@ struct TestVectors: Decodable {
         let wrapped: Hex
     }
 
+    /// The device key is that of ``Device``.
+    struct Pairing: Decodable {
+        let joinerPrivateKey: Hex
+        let joinerPublicKey: Hex
+        let joinerNonce: Hex
+        let inviterPrivateKey: Hex
+        let inviterPublicKey: Hex
+        let inviterNonce: Hex
+        let commitment: Hex
+        let transcript: Hex
+        let digits: String
+        let openKey: Hex
+        let wrapKey: Hex
+        let sealedDeviceKey: Hex
+    }
+
     let accountKey: AccountKeyVector
     let derivations: Derivations
     let caCertificate: Hex
@@ -103,6 +119,7 @@ struct TestVectors: Decodable {
     let idleAdvertisement: Idle
     let revocation: Revocation
     let sealedAccountKey: SealedKey
+    let pairing: Pairing
 
     /// Reads the file beside the sources.
     static func load() throws -> TestVectors {

@@ -21,21 +21,10 @@ package struct DeviceIdentity: Sendable {
 
     /// A new device key with a certificate issued under the account's key.
     init(issuedBy secrets: AccountSecrets, seed: SecretBytes = .random(count: 32)) throws(AccountError) {
-        do {
-            let authoritySeed = secrets.certificateAuthoritySeed
-            let publicKey = try Array(CertificateProfile.signingKey(seed).publicKey.rawRepresentation)
-            self.id = DeviceID(ed25519PublicKey: publicKey)
-            self.publicKey = publicKey
-            (certificate, authorityCertificate) = try withWipedStack { () throws in
-                (
-                    try CertificateProfile.device(publicKey: publicKey, authoritySeed: authoritySeed),
-                    try CertificateProfile.authority(seed: authoritySeed)
-                )
-            }
-            self.seed = seed
-        } catch {
-            throw .cryptography("\(error)")
-        }
+        publicKey = try NewDevice(seed: seed).publicKey
+        id = DeviceID(ed25519PublicKey: publicKey)
+        (certificate, authorityCertificate) = try secrets.certificates(for: publicKey)
+        self.seed = seed
     }
 
     /// An identity as it was stored; nil when key and certificates do not belong together.

@@ -6,9 +6,9 @@ import ArgumentParser
 struct AccountCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "account",
-        abstract: "Make, join, show, leave or replace the account that your devices share.",
+        abstract: "Make, extend, join, show, leave or replace the account that your devices share.",
         subcommands: [
-            AccountCreateCommand.self, AccountJoinCommand.self, AccountShowCommand.self, AccountLeaveCommand.self,
-            AccountRotateCommand.self,
+            AccountCreateCommand.self, AccountInviteCommand.self, AccountJoinCommand.self, AccountShowCommand.self,
+            AccountLeaveCommand.self, AccountRotateCommand.self,
         ])
 }

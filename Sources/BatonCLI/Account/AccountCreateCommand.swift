@@ -41,8 +41,11 @@ struct AccountCreateCommand: AsyncParsableCommand {
             } else {
                 Output.say("Write it down: adding or locking out a device asks for it.")
             }
-            Output.say("On each other device run `baton account join` and type it there.")
-            Output.say("This device is \(SafeText.escaped(account.deviceName)). Start it with `baton node`.")
+            Output.say(
+                """
+                This device is \(SafeText.escaped(account.deviceName)). Start it with `baton node`,
+                and add the next one with `baton account invite`.
+                """)
         } catch let error as AccountError {
             throw CommandError(error)
         }

@@ -11,8 +11,11 @@ struct AccountJoinCommand: AsyncParsableCommand {
         commandName: "join",
         abstract: "Make this device one of an account's.",
         discussion: """
-            Asks for the account key, and does not show what you type. If standard input is no terminal, the key is \
-            its first line. Case, spaces and dashes do not matter. A checksum detects a mistyped key.
+            With --address it joins by six digits: run `baton account invite` on a device of the account, give the \
+            address that it shows, and type there the digits that this device shows.
+
+            Otherwise it asks for the account key, and does not show what you type. If standard input is no terminal, \
+            the key is its first line. Case, spaces and dashes do not matter. A checksum detects a mistyped key.
 
             Then it looks for other devices of the account, to learn which devices were revoked. That takes 3 to 10 s, \
             and up to 30 s if the network is full of announcements. With --no-wait this device learns it later, from \
@@ -22,6 +25,7 @@ struct AccountJoinCommand: AsyncParsableCommand {
 
             EXAMPLES:
               baton account join
+              baton account join --address 192.168.1.7
               baton account join --key-file key     # a file that only you can read: chmod 600 key
               pass show baton | baton account join
             """)
@@ -31,8 +35,16 @@ struct AccountJoinCommand: AsyncParsableCommand {
         completion: .file())
     var keyFile: CommandArgument?
 
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Join by digits, with the device that invites there.", valueName: "host[:port]"))
+    var address: CommandArgument?
+
     @Option(name: .long, help: "What the other devices call this one. (default: the host's name)")
     var name: CommandArgument?
+
+    @Flag(name: .shortAndLong, help: "With --address: join without the question behind the digits.")
+    var yes = false
 
     @Flag(name: .long, help: "Do not look for another device first.")
     var noWait = false
@@ -44,6 +56,10 @@ struct AccountJoinCommand: AsyncParsableCommand {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         do {
             try store.refuseExisting()
+            if let address {
+                let join = DigitsJoin(store: store, deviceName: name?.text, isConfirmed: yes)
+                return try await join.run(at: address.text)
+            }
             let deviceName = name?.text
             // The key is in no variable, so that it is wiped after its use.
             var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile?.path), deviceName: deviceName)
@@ -56,6 +72,11 @@ struct AccountJoinCommand: AsyncParsableCommand {
         } catch let error as AccountError {
             throw CommandError(error)
         }
+    }
+
+    func validate() throws {
+        if address != nil, keyFile != nil { throw ValidationError("give --address or --key-file, not both") }
+        if yes, address == nil { throw ValidationError("--yes goes with --address") }
     }
 
     /// Looks for other devices: returns them, and the account with the revocations that they know of.

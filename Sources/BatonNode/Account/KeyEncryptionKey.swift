@@ -18,7 +18,8 @@ package struct KeyEncryptionKey: Sendable {
         key = identity.localWrappingKey
     }
 
-    fileprivate init(_ key: SecretBytes) {
+    /// A key of ``KeyWrap/keySize`` bytes that two devices share.
+    init(_ key: SecretBytes) {
         self.key = key
     }
 

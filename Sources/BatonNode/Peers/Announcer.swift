@@ -148,7 +148,7 @@ actor Announcer {
     }
 
     /// Where this machine can be reached, the likeliest first.
-    private static func ownAddresses() -> [NetworkAddress] {
+    static func ownAddresses() -> [NetworkAddress] {
         let all = (try? InterfaceAddress.current()) ?? []
         let addresses = all.compactMap { NetworkAddress(bytes: $0.address.bytes) }
         func rank(_ address: NetworkAddress) -> Int {

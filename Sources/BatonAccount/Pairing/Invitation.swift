@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The inviter's side of an invitation: whom it asks about, and how often it may fail.
+///
+/// It has no clock and no socket. Each method takes one event and returns what is to be done.
+package struct Invitation: Sendable {
+    /// How long an invitation is open. Ten minutes.
+    package static let lifetime = Duration.seconds(600)
+
+    /// The number of failures that end an invitation: 3. Each wrong entry is one. So is each attempt that ends after
+    /// the inviter has sent its key, and before any entry: from then on an attacker knows which digits it has.
+    package static let maximumFailures = 3
+
+    /// What is to be done next.
+    package enum Step: Sendable {
+        /// Send this to the joiner.
+        case send(PairingMessage)
+        /// Ask the user for the digits on the joiner's screen.
+        case ask
+        /// Ask again: these are not its digits.
+        case wrong(left: Int)
+        /// Wait for another joiner: the attempt failed.
+        case lost(left: Int)
+        /// Hand the account over to this device, by these keys.
+        case handOver(deviceKey: [UInt8], PairingKeys)
+        /// The device has stored the account; the invitation is over.
+        case joined(name: String)
+        /// The device got the account and did not say that it stored it; the invitation is over.
+        case unconfirmed
+        /// The invitation is over without a new device.
+        case over(PairingEnd)
+        /// Nothing.
+        case ignore
+    }
+
+    private enum State {
+        case waiting
+        case exchanging(PairingInviter)
+        case asking(deviceKey: [UInt8], PairingKeys, hasEntry: Bool)
+        case handedOver(PairingKeys)
+        case over
+    }
+
+    private var state = State.waiting
+    private var failures = 0
+
+    /// An open invitation.
+    package init() {}
+
+    /// Whether a joiner may begin; another one is busy otherwise.
+    package var isWaiting: Bool {
+        if case .waiting = state { true } else { false }
+    }
+
+    /// Takes a message of the joiner.
+    ///
+    /// - Throws: `malformed` for a message that cannot come now or is wrong. The caller then ends the connection and
+    ///   calls ``lose()``.
+    package mutating func receive(_ message: PairingMessage) throws(PairingError) -> Step {
+        switch state {
+        case .waiting:
+            let inviter = try PairingInviter(commit: message)
+            state = .exchanging(inviter)
+            return .send(inviter.key)
+        case .exchanging(let inviter):
+            let (deviceKey, keys) = try inviter.receiveOpen(message)
+            state = .asking(deviceKey: deviceKey, keys, hasEntry: false)
+            return .ask
+        case .handedOver(let keys):
+            guard case .done(let sealed) = message, let bytes = keys.open(sealed, .done),
+                let text = String(validating: bytes, as: UTF8.self), let name = try? DeviceName.validated(text)
+            else { throw .malformed }
+            state = .over
+            return .joined(name: name)
+        case .asking:
+            throw .malformed
+        case .over:
+            return .ignore
+        }
+    }
+
+    /// Takes six digits that the user typed.
+    package mutating func enter(_ digits: String) -> Step {
+        guard case .asking(let deviceKey, let keys, _) = state else { return .ignore }
+        if digits == keys.digits {
+            state = .handedOver(keys)
+            return .handOver(deviceKey: deviceKey, keys)
+        }
+        failures += 1
+        guard failures < Self.maximumFailures else {
+            state = .over
+            return .over(.digits)
+        }
+        state = .asking(deviceKey: deviceKey, keys, hasEntry: true)
+        return .wrong(left: Self.maximumFailures - failures)
+    }
+
+    /// The joiner is gone, broke the rules, was too slow, or was turned away by the user.
+    package mutating func lose() -> Step {
+        switch state {
+        case .waiting, .over: return .ignore
+        case .handedOver:
+            state = .over
+            return .unconfirmed
+        case .exchanging, .asking(_, _, hasEntry: false):
+            failures += 1
+        case .asking(_, _, hasEntry: true):
+            break
+        }
+        guard failures < Self.maximumFailures else {
+            state = .over
+            return .over(.digits)
+        }
+        state = .waiting
+        return .lost(left: Self.maximumFailures - failures)
+    }
+
+    /// The time is over, or the user has ended the invitation.
+    package mutating func stop(_ reason: PairingEnd) -> Step {
+        switch state {
+        case .over: return .ignore
+        case .handedOver:
+            state = .over
+            return .unconfirmed
+        case .waiting, .exchanging, .asking:
+            state = .over
+            return .over(reason)
+        }
+    }
+
+    /// The six digits of a line that a user typed; nil for anything else.
+    package static func digits(in text: String) -> String? {
+        let digits = text.filter { $0 != " " }
+        guard digits.utf8.count == 6, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return digits
+    }
+}

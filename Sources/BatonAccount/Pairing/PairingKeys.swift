@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import FoundationEssentials
+
+/// The values that both sides of an attempt derive from their exchange.
+///
+///     c     = SHA-256("baton pairing commitment/1" | pk_J | r_J)
+///     T     = SHA-256("baton pairing transcript/1" | c | pk_I | r_I | pk_J | r_J)
+///     PRK   = HKDF-Extract(salt T, X25519(own private key, other public key))
+///     d     = HKDF-Expand(PRK, "pairing digits/1", 32)
+///     K_use = HKDF-Expand(PRK, "pairing <use>/1", 32)
+package struct PairingKeys: Sendable {
+    /// The purpose of a key. Each key seals one message.
+    package enum Use: String, Sendable {
+        case open, welcome, wrap, done
+    }
+
+    /// The bytes that a seal adds.
+    package static let overhead = 16
+
+    /// The six digits that the joiner shows and the inviter asks for: a short authentication string.
+    package let digits: String
+
+    private let pseudoRandomKey: SecretBytes
+
+    init(secret: SecretBytes, transcript: [UInt8]) {
+        pseudoRandomKey = SecretDerivation.extract(secret, salt: transcript)
+        // 64 bits, so that no digits are likelier than others by more than 10^6 in 2^64.
+        let number = SecretDerivation.expand(pseudoRandomKey, "pairing digits/1").withUnsafeBytes {
+            UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)) % 1_000_000
+        }
+        digits = String(String(1_000_000 + number).dropFirst())
+    }
+
+    /// Wraps the keys of generations within the hand-over, so that no buffer holds them in the clear (RFC 3394).
+    package var wrapping: SecretBytes { key(.wrap) }
+
+    /// The key of a use. It is visible for the test vectors.
+    func key(_ use: Use) -> SecretBytes { SecretDerivation.expand(pseudoRandomKey, "pairing \(use.rawValue)/1") }
+
+    /// Seals the one message of a use: AES-256-GCM, ciphertext and tag.
+    package func seal(_ plain: [UInt8], _ use: Use) throws -> [UInt8] {
+        let box = try AES.GCM.seal(plain, using: symmetricKey(use), nonce: Self.nonce())
+        return Array(box.ciphertext + box.tag)
+    }
+
+    /// Opens the message of a use; nil if another key sealed it, or if it was changed.
+    package func open(_ sealed: [UInt8], _ use: Use) -> [UInt8]? {
+        guard
+            let nonce = try? Self.nonce(),
+            let box = try? AES.GCM.SealedBox(
+                nonce: nonce, ciphertext: sealed.dropLast(Self.overhead), tag: sealed.suffix(Self.overhead)),
+            let plain = try? AES.GCM.open(box, using: symmetricKey(use))
+        else { return nil }
+        return Array(plain)
+    }
+
+    /// Zeros, since each key seals one message.
+    private static func nonce() throws -> AES.GCM.Nonce { try AES.GCM.Nonce(data: [UInt8](repeating: 0, count: 12)) }
+
+    private func symmetricKey(_ use: Use) -> SymmetricKey { key(use).withUnsafeBytes { SymmetricKey(data: $0) } }
+}
+
+/// One side's ephemeral key and nonce.
+struct PairingContribution: Sendable {
+    /// How many bytes a nonce, a public key and a commitment have.
+    static let count = 32
+
+    /// The X25519 public key.
+    let publicKey: [UInt8]
+    /// Random bytes.
+    let nonce: [UInt8]
+    private let privateKey: SecretBytes
+
+    init(privateKey: SecretBytes = .random(count: count), nonce: [UInt8] = randomBytes(count)) {
+        self.privateKey = privateKey
+        self.nonce = nonce
+        do {
+            publicKey = try Array(Self.agreementKey(privateKey).publicKey.rawRepresentation)
+        } catch {
+            preconditionFailure("X25519 takes every private key of 32 bytes: \(error)")
+        }
+    }
+
+    /// The value that a joiner shows before it knows the inviter's key.
+    static func commitment(publicKey: [UInt8], nonce: [UInt8]) -> [UInt8] {
+        Array(SHA256.hash(data: Array("baton pairing commitment/1".utf8) + publicKey + nonce))
+    }
+
+    /// The hash over everything that both sides said.
+    static func transcript(
+        commitment: [UInt8], inviter: (publicKey: [UInt8], nonce: [UInt8]), joiner: (publicKey: [UInt8], nonce: [UInt8])
+    ) -> [UInt8] {
+        Array(
+            SHA256.hash(
+                data: Array("baton pairing transcript/1".utf8) + commitment + inviter.publicKey + inviter.nonce
+                    + joiner.publicKey + joiner.nonce))
+    }
+
+    /// The keys that this side shares with the holder of another public key.
+    ///
+    /// - Throws: `malformed` for a key of low order, whose shared secret is zero whatever this side's key is (RFC 7748,
+    ///   section 6.1).
+    func keys(with publicKey: [UInt8], transcript: [UInt8]) throws(PairingError) -> PairingKeys {
+        let secret: SecretBytes
+        do {
+            secret = try withWipedStack { () throws in
+                let other = try Curve25519.KeyAgreement.PublicKey(rawRepresentation: publicKey)
+                return try Self.agreementKey(privateKey).sharedSecretFromKeyAgreement(with: other).withUnsafeBytes {
+                    SecretBytes(copying: $0)
+                }
+            }
+        } catch {
+            throw .malformed
+        }
+        guard secret != SecretBytes(count: Self.count, filledBy: { _ in }) else { throw .malformed }
+        return PairingKeys(secret: secret, transcript: transcript)
+    }
+
+    private static func agreementKey(_ privateKey: SecretBytes) throws -> Curve25519.KeyAgreement.PrivateKey {
+        try privateKey.withUnsafeBytes { try Curve25519.KeyAgreement.PrivateKey(rawRepresentation: $0) }
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A message between a device that invites and one that joins.
+///
+/// On the wire it is `u16 n | u8 type | n - 1 bytes`, big endian. The type is the raw value of ``Kind``.
+package enum PairingMessage: Sendable, Equatable {
+    /// The type of a message.
+    package enum Kind: UInt8, Sendable {
+        case commit = 1
+        case key = 2
+        case open = 3
+        case welcome = 4
+        case done = 5
+        case end = 6
+    }
+
+    /// From the joiner: a commitment to the key and the nonce that it will show, 32 bytes.
+    case commit([UInt8])
+    /// From the inviter: its X25519 public key and its nonce, 32 bytes each.
+    case key(publicKey: [UInt8], nonce: [UInt8])
+    /// From the joiner: what it committed to, 32 bytes each, and its sealed device key, 48 bytes.
+    case open(publicKey: [UInt8], nonce: [UInt8], sealedDeviceKey: [UInt8])
+    /// From the inviter: the sealed hand-over.
+    case welcome([UInt8])
+    /// From the joiner, when it has stored the account: its sealed device name.
+    case done([UInt8])
+    /// From either: the reason why the attempt ends.
+    case end(PairingEnd)
+
+    /// The type.
+    package var kind: Kind {
+        switch self {
+        case .commit: .commit
+        case .key: .key
+        case .open: .open
+        case .welcome: .welcome
+        case .done: .done
+        case .end: .end
+        }
+    }
+
+    /// The most bytes of a sealed hand-over.
+    package static let maximumWelcome = Int(UInt16.max) - 1
+
+    /// The protocol and its version, at the beginning of the first message.
+    static let version = Array("baton pairing/1".utf8)
+
+    /// The whole message, as it is sent.
+    package var encoded: [UInt8] {
+        let body: [UInt8] =
+            switch self {
+            case .commit(let commitment): Self.version + commitment
+            case .key(let publicKey, let nonce): publicKey + nonce
+            case .open(let publicKey, let nonce, let sealedDeviceKey): publicKey + nonce + sealedDeviceKey
+            case .welcome(let sealed), .done(let sealed): sealed
+            case .end(let reason): [reason.rawValue]
+            }
+        precondition(kind.bodySizes.contains(body.count), "\(kind) has a body of \(body.count) bytes")
+        return UInt16(body.count + 1).bigEndianBytes + [kind.rawValue] + body
+    }
+}
+
+/// Why an attempt or an invitation ended. An open set: a reason without a name here keeps its number.
+package struct PairingEnd: RawRepresentable, Sendable, Hashable {
+    /// The byte on the wire.
+    package let rawValue: UInt8
+
+    /// A reason from its byte; every value is valid.
+    package init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The other side speaks another version of this protocol.
+    package static let version = PairingEnd(rawValue: 1)
+    /// The inviter is busy with another joiner.
+    package static let busy = PairingEnd(rawValue: 2)
+    /// Too many attempts failed.
+    package static let digits = PairingEnd(rawValue: 3)
+    /// The time of the invitation, or of one step, is over.
+    package static let time = PairingEnd(rawValue: 4)
+    /// A person ended it.
+    package static let turnedAway = PairingEnd(rawValue: 5)
+    /// A message broke the rules.
+    package static let malformed = PairingEnd(rawValue: 6)
+}
+
+/// A reason why pairing cannot go on.
+package enum PairingError: Error, Equatable {
+    /// The other side broke the rules, or somebody changed what it sent.
+    case malformed
+    /// The other side speaks another version of this protocol.
+    case version
+    /// The other side said why it ended the attempt.
+    case ended(PairingEnd)
+    /// The connection broke, or this side closed it.
+    case disconnected
+    /// The other side did not answer in time.
+    case timedOut
+}
+
+extension PairingMessage.Kind {
+    /// The possible sizes of a body, in bytes.
+    fileprivate var bodySizes: ClosedRange<Int> {
+        switch self {
+        case .commit: 47...47
+        case .key: 64...64
+        case .open: 112...112
+        case .welcome: 17...PairingMessage.maximumWelcome
+        // A device name and the tag of its seal.
+        case .done: 17...79
+        case .end: 1...1
+        }
+    }
+}
+
+/// Reads one message from a stream of bytes.
+///
+/// Give it ``missing`` bytes at most, so that nothing behind the message is read. It never keeps more than the message,
+/// and refuses a wrong type or length as soon as it has the three bytes in front.
+package struct PairingReader: Sendable {
+    private static let headerSize = 3
+
+    private let expected: Set<PairingMessage.Kind>
+    private var bytes: [UInt8] = []
+    private var size = headerSize
+
+    /// A reader of one message.
+    ///
+    /// - Parameter expected: the types that may come now, besides `end`.
+    package init(expecting expected: Set<PairingMessage.Kind>) {
+        self.expected = expected.union([.end])
+    }
+
+    /// How many bytes are to be read next, 1 at least.
+    package var missing: Int { size - bytes.count }
+
+    /// Takes bytes, and returns the message if it is complete.
+    package mutating func receive(_ new: UnsafeRawBufferPointer) throws(PairingError) -> PairingMessage? {
+        precondition(new.count <= missing, "the bytes behind a message belong to another")
+        bytes += new
+        guard missing == 0 else { return nil }
+        guard let kind = PairingMessage.Kind(rawValue: bytes[2]), expected.contains(kind) else { throw .malformed }
+        if bytes.count == Self.headerSize {
+            size = 2 + (Int(bytes[0]) << 8 | Int(bytes[1]))
+            guard kind.bodySizes.contains(size - Self.headerSize) else { throw .malformed }
+            return nil
+        }
+        return try decode(kind)
+    }
+
+    private func decode(_ kind: PairingMessage.Kind) throws(PairingError) -> PairingMessage {
+        let body = bytes.dropFirst(Self.headerSize)
+        let first = Array(body.prefix(32))
+        let second = Array(body.dropFirst(32).prefix(32))
+        switch kind {
+        case .commit:
+            guard body.starts(with: PairingMessage.version) else {
+                throw body.starts(with: PairingMessage.version.dropLast()) ? .version : .malformed
+            }
+            return .commit(Array(body.dropFirst(PairingMessage.version.count)))
+        case .key: return .key(publicKey: first, nonce: second)
+        case .open: return .open(publicKey: first, nonce: second, sealedDeviceKey: Array(body.dropFirst(64)))
+        case .welcome: return .welcome(Array(body))
+        case .done: return .done(Array(body))
+        case .end: return .end(PairingEnd(rawValue: first[0]))
+        }
+    }
+}
+
+extension UInt16 {
+    fileprivate var bigEndianBytes: [UInt8] { [UInt8(self >> 8), UInt8(truncatingIfNeeded: self)] }
+}

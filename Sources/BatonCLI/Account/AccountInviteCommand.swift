@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import BatonAccount
+import BatonEventLoop
+import BatonNode
+import SystemPackage
+
+/// `baton account invite`
+struct AccountInviteCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "invite",
+        abstract: "Let a new device join this device's account, without typing its key there.",
+        discussion: """
+            Run `baton account join` on the new device. It shows six digits: type them here. They show that the two \
+            devices talk to each other and not to somebody in between. An attacker who guesses has three tries in a million.
+
+            It asks for the passphrase of `baton account create`, or for the account key if this device does not keep \
+            it. An invitation adds one device, and ends after ten minutes.
+
+            EXAMPLES:
+              baton account invite
+              baton account invite --key-file key    # digits are a line of standard input
+            """)
+
+    @Option(name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"))
+    var keyFile: CommandArgument?
+
+    func run() async throws {
+        guard keyFile != nil || Terminal.isTerminal(.standardInput) else {
+            throw CommandError.usage("nobody can be asked for the account key here: give --key-file")
+        }
+        let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
+        do {
+            let server = try await Self.server(keyFile?.path, store)
+            var dialogue = InvitationDialogue(server, in: try store.load().id)
+            try await dialogue.run()
+        } catch let error as AccountError {
+            throw CommandError(error)
+        } catch let error as SocketError {
+            throw CommandError.failed("the invitation cannot be opened: \(error)")
+        }
+    }
+
+    /// The secrets are in no variable of ``run()``, so that they are wiped after the hand-over.
+    private static func server(_ keyFile: FilePath?, _ store: AccountStore) async throws -> InvitationServer {
+        let (secrets, account) = try await AccountKeyInput.read(from: keyFile, of: store)
+        return try InvitationServer(for: account, with: secrets, on: EventLoop(name: "invitation"))
+    }
+}
+
+/// The dialogue with the user of the inviting device.
+private struct InvitationDialogue {
+    private enum Input: Sendable {
+        case event(InvitationServer.Event)
+        /// Nil at the end of standard input.
+        case line(String?)
+        case interrupt
+    }
+
+    private static let request = "The six digits on its screen: "
+
+    private let server: InvitationServer
+    private let account: AccountID
+    /// Whether a question is open. Lines that come at another time are dropped, so that none is taken for digits.
+    private var isAsking = false
+
+    init(_ server: InvitationServer, in account: AccountID) {
+        self.server = server
+        self.account = account
+    }
+
+    mutating func run() async throws {
+        let (inputs, feed) = AsyncStream<Input>.makeStream()
+        let interrupts = await Interrupts.watch { _ in feed.yield(.interrupt) }
+        defer { withExtendedLifetime(interrupts) {} }
+        let reader = try BlockingReader()
+        Task {
+            while let line = await reader.readLine() { feed.yield(.line(line)) }
+            feed.yield(.line(nil))
+        }
+        Task { [server] in
+            for await event in server.events { feed.yield(.event(event)) }
+            feed.finish()
+        }
+        explain()
+        await server.start()
+        for await input in inputs {
+            switch input {
+            case .event(let event): try take(event)
+            case .line(let line): await take(line)
+            case .interrupt:
+                endLine()
+                await server.stop(.turnedAway)
+            }
+        }
+    }
+
+    private func explain() {
+        let address = server.addresses.first.map(Self.argument) ?? "ADDRESS"
+        Output.say(
+            """
+            On the new device run:
+            baton account join --address \(address)
+            It shows six digits. Type them here within 10 minutes.
+            """)
+    }
+
+    /// The shortest form of an address that `--address` reads.
+    private static func argument(_ address: SocketAddress) -> String {
+        if address.port == InvitationServer.port, let host = address.ipAddress { return "\(host)" }
+        return "\(address)"
+    }
+
+    private mutating func take(_ line: String?) async {
+        guard let line else {
+            // Nobody can answer the question any more.
+            if isAsking { await server.stop(.turnedAway) }
+            return
+        }
+        guard isAsking else { return }
+        if line.allSatisfy(\.isWhitespace) {
+            isAsking = false
+            await server.turnAway()
+        } else if let digits = Invitation.digits(in: line) {
+            await server.enter(digits)
+        } else {
+            Output.prompt("Type all six digits, such as 482 913: ")
+        }
+    }
+
+    private mutating func take(_ event: InvitationServer.Event) throws {
+        switch event {
+        case .asked:
+            Output.say("A device asks to join. Enter alone turns it away.")
+            Output.prompt(Self.request)
+            isAsking = true
+        case .wrong(let left):
+            Output.prompt("Those are not its digits. \(Self.tries(left)): ")
+        case .lost(let left):
+            endLine()
+            Output.say("That device is gone. \(Self.tries(left)). Waiting for another...")
+        case .right:
+            isAsking = false
+            Output.say("Right. This is account \(account). Now answer on the new device.")
+        case .joined(let name, let device):
+            Output.say("\(SafeText.escaped(name)) (\(device.short)) is in the account now.")
+        case .unconfirmed(let device):
+            throw CommandError.failed(
+                "the new device did not say that it joined: invite it again, or lock it out with"
+                    + " `baton devices revoke \(device)`")
+        case .over(let reason):
+            endLine()
+            throw Self.failure(reason)
+        case .failed(let reason):
+            throw CommandError.failed("the account cannot be handed over: \(reason)")
+        }
+    }
+
+    /// Ends the line of an open question.
+    private mutating func endLine() {
+        if isAsking { Output.say("") }
+        isAsking = false
+    }
+
+    private static func tries(_ left: Int) -> String { left == 1 ? "1 try is left" : "\(left) tries are left" }
+
+    private static func failure(_ reason: PairingEnd) -> CommandError {
+        switch reason {
+        case .digits:
+            return CommandError(
+                .refused, code: "refused",
+                "three tries failed, so this invitation is over; somebody may be in the middle: invite again, or join"
+                    + " with the account key")
+        case .time:
+            return .failed("nobody joined within 10 minutes: run `baton account invite` again")
+        default:
+            Output.say("The invitation is over. Nothing was changed.")
+            return .interrupted
+        }
+    }
+}

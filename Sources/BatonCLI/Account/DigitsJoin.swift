@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonAccount
+import BatonEventLoop
+import BatonNode
+import Glibc
+import SystemPackage
+
+/// Joining an account by six digits.
+struct DigitsJoin {
+    let store: AccountStore
+    /// The name that the user chose for this device; nil for the host's.
+    let deviceName: String?
+    /// Whether the user said `--yes`.
+    let isConfirmed: Bool
+
+    /// Joins by the invitation at an address.
+    ///
+    /// - Parameter text: `HOST` or `HOST:PORT`, as the inviting device shows it.
+    func run(at text: String) async throws {
+        guard isConfirmed || Terminal.isTerminal(.standardInput) else {
+            throw CommandError.usage("joining by digits asks a question: say --yes to join unasked")
+        }
+        let addresses = try await Self.addresses(text)
+        let name = try deviceName.map { name throws(AccountError) in try DeviceName.validated(name) }
+        let join = try PairingJoin(name: name ?? DeviceName.fromHost())
+        let interrupts = await Interrupts.watch { _ in
+            Output.say("\nNothing was changed.")
+            _exit(ExitStatus.interrupted.rawValue)
+        }
+        defer { withExtendedLifetime(interrupts) {} }
+        do {
+            try await join.run(
+                at: addresses, on: EventLoop(name: "join"), show: Self.show,
+                store: { handedOver in try await confirmAndStore(handedOver) })
+        } catch let error as PairingError {
+            throw CommandError(error)
+        } catch is SocketError {
+            throw CommandError(
+                .unreachable, code: "peerUnreachable",
+                "nobody answers at \(SafeText.escaped(text)): is the invitation still open, and does a firewall there"
+                    + " let TCP port \(addresses.first?.port ?? InvitationServer.port) in?")
+        }
+    }
+
+    private static func show(_ digits: String) throws {
+        Output.say("Type these digits on the inviting device:")
+        try Output.line("\(digits.prefix(3)) \(digits.suffix(3))")
+    }
+
+    private func confirmAndStore(_ handedOver: HandedOver) async throws {
+        let inviter = SafeText.escaped(handedOver.inviterName)
+        try await Confirmation.require(
+            isGiven: isConfirmed, consequence: "the digits may have been typed on another device",
+            question: """
+                \(inviter) says that the digits are right, and that this device joins the account
+                \(handedOver.account.id). Go on only if \(inviter)'s own screen says so too.
+                """)
+        let account = try store.finish(handedOver.account)
+        Output.say(
+            """
+            This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.
+            Start it with `baton node`.
+            """)
+    }
+
+    /// The addresses that a text names, with the default port if it has none.
+    private static func addresses(_ text: String) async throws -> [SocketAddress] {
+        let port = InvitationServer.port
+        if let address = SocketAddress(text), address.port != nil { return [address] }
+        if let address = IPAddress(text) { return [.ip(address, port: port)] }
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let host = parts.first, !host.isEmpty, let named = parts.count > 1 ? UInt16(parts[1]) : port else {
+            throw CommandError.usage("--address takes a host or HOST:PORT, such as 192.168.1.7")
+        }
+        let resolver = try Resolver()
+        do {
+            return try await resolver.addresses(of: String(host), port: named)
+        } catch {
+            throw CommandError(.unreachable, code: "peerUnreachable", SafeText.escaped("\(error)"))
+        }
+    }
+
+    /// Looks names up on a thread that may block.
+    private actor Resolver {
+        private let executor: BlockingExecutor
+        nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+        init() throws {
+            executor = try BlockingExecutor(name: "resolver")
+        }
+
+        func addresses(of host: String, port: UInt16) throws(SocketError) -> [SocketAddress] {
+            try HostName.addresses(of: host, port: port)
+        }
+    }
+}
+
+extension CommandError {
+    /// The failure of an attempt to join.
+    init(_ error: PairingError) {
+        let (status, message): (ExitStatus, String) =
+            switch error {
+            case .ended(.digits): (.refused, "the digits were wrong three times: start anew on both devices")
+            case .ended(.turnedAway): (.refused, "the other device turned this one away")
+            case .ended(.busy): (.unreachable, "the other device is busy with another joiner: try again soon")
+            case .ended(.time), .timedOut:
+                (.unreachable, "the invitation has ended there: start anew on both devices")
+            case .ended(.version), .version:
+                (.failed, "the other device pairs by another version: update Baton on both")
+            case .ended, .malformed, .disconnected:
+                (.unreachable, "the link broke, and nothing was stored: start anew")
+            }
+        self.init(status, code: status == .refused ? "refused" : "pairing", message)
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonAccount
+package import BatonEventLoop
+import BatonMessages
+import SwiftProtobuf
+
+/// An invitation on the network. It listens for joiners, and hands the account over to the one whose digits the user
+/// types.
+///
+/// It asks about one joiner at a time. Others are told that it is busy.
+package actor InvitationServer {
+    /// A change that the user is told about.
+    package enum Event: Sendable {
+        /// A joiner shows six digits; answer with ``InvitationServer/enter(_:)`` or ``InvitationServer/turnAway()``.
+        case asked
+        /// These were not its digits; answer again.
+        case wrong(left: Int)
+        /// The joiner is gone.
+        case lost(left: Int)
+        /// The digits were right, and the device has what it needs to join.
+        case right(DeviceID)
+        /// The device has joined. The last event.
+        case joined(name: String, DeviceID)
+        /// The device did not say that it joined. The last event.
+        case unconfirmed(DeviceID)
+        /// The invitation ended without a new device. The last event.
+        case over(PairingEnd)
+        /// The account could not be handed over. The last event.
+        case failed(String)
+    }
+
+    /// The port that is tried first. It has no other meaning than that a firewall can let it in.
+    package static let port: UInt16 = 24748
+
+    /// Connections that have not sent their first message. A further one closes the oldest. Default 8.
+    private static let maximumStrangers = 8
+    /// How long a connection may take for its first message: 5 s.
+    private static let firstMessageTime = Duration.seconds(5)
+    /// How long a joiner may take to open its commitment: 10 s.
+    private static let openingTime = Duration.seconds(10)
+    /// How long a device may take to say that it joined, at least: 60 s.
+    private static let joiningTime = Duration.seconds(60)
+
+    /// The events, at most one for each call and each message.
+    package nonisolated let events: AsyncStream<Event>
+    /// The port that joiners reach.
+    package nonisolated let port: UInt16
+    /// Where joiners reach this machine, the likeliest first.
+    package nonisolated let addresses: [SocketAddress]
+
+    private let loop: EventLoop
+    nonisolated package var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    private let account: Account
+    private var secrets: AccountSecrets?
+    private let listener: Listener
+    private let yield: AsyncStream<Event>.Continuation
+    private var invitation = Invitation()
+    private var strangers: [PairingSocket] = []
+    private var joiner: PairingSocket?
+    private var device: DeviceID?
+    private var expiry: BatonEventLoop.Timer?
+    private var end = ContinuousClock.now + Invitation.lifetime
+
+    /// Listens, and accepts nobody before ``start()``.
+    ///
+    /// - Parameter secrets: those of the account. They are dropped when the account is handed over.
+    package init(for account: Account, with secrets: AccountSecrets, on loop: EventLoop) throws(SocketError) {
+        self.account = account
+        self.secrets = secrets
+        self.loop = loop
+        let listener: Listener
+        do throws(SocketError) {
+            listener = try Self.listen(at: Self.port, on: loop)
+        } catch  where error.code == .addressInUse {
+            listener = try Self.listen(at: 0, on: loop)
+        }
+        self.listener = listener
+        let port = listener.localAddress.port ?? 0
+        self.port = port
+        addresses = Announcer.ownAddresses().compactMap { address in
+            IPAddress(bytes: address.bytes).map { .ip($0, port: port) }
+        }
+        (events, yield) = AsyncStream.makeStream()
+    }
+
+    private static func listen(at port: UInt16, on loop: EventLoop) throws(SocketError) -> Listener {
+        try Listener.onAllAddresses(port: port, on: loop, backlog: maximumStrangers, defersAccept: firstMessageTime)
+    }
+
+    /// Begins to accept joiners. Call once.
+    package func start() {
+        expiry = BatonEventLoop.Timer(on: loop) { [weak self] in
+            guard let self else { return }
+            Task { await self.stop(.time) }
+        }
+        expiry?.schedule(after: ContinuousClock.now.duration(to: end))
+        listener.start { [weak self] socket in
+            guard let self else { return socket.close() }
+            self.assumeIsolated { $0.accept(socket) }
+        }
+    }
+
+    /// Takes the six digits that the user typed, if a joiner is being asked about.
+    package func enter(_ digits: String) async {
+        let step = invitation.enter(digits)
+        if case .handOver(let deviceKey, let keys) = step {
+            await handOver(to: deviceKey, keys)
+        } else {
+            await take(step)
+        }
+    }
+
+    /// Turns the joiner away. That counts as a failure: see ``Invitation/maximumFailures``.
+    package func turnAway() async {
+        await joiner?.close(saying: .turnedAway)
+    }
+
+    /// Ends the invitation. Idempotent.
+    package func stop(_ reason: PairingEnd) async {
+        await take(invitation.stop(reason))
+    }
+
+    // MARK: - Joiners
+
+    private func accept(_ socket: Socket) {
+        let stranger = PairingSocket(socket)
+        strangers.append(stranger)
+        let oldest = strangers.count > Self.maximumStrangers ? strangers.removeFirst() : nil
+        Task {
+            await oldest?.close()
+            await serve(stranger)
+        }
+    }
+
+    private func serve(_ socket: PairingSocket) async {
+        await socket.start()
+        let first = await Result { () async throws(PairingError) in
+            try await socket.receive([.commit], within: Self.firstMessageTime)
+        }
+        strangers.removeAll { $0 === socket }
+        do {
+            let commit = try first.get()
+            guard invitation.isWaiting else { return await socket.close(saying: .busy) }
+            let step = try invitation.receive(commit)
+            joiner = socket
+            await exchange(with: socket, step)
+        } catch {
+            await socket.close(saying: error.reason)
+        }
+    }
+
+    /// Serves a joiner from its commitment to its end.
+    private func exchange(with socket: PairingSocket, _ first: Invitation.Step) async {
+        do {
+            if case .send(let key) = first { await socket.send(key) }
+            let open = try await socket.receive([.open], within: Self.openingTime)
+            if case .ask = try invitation.receive(open) { yield.yield(.asked) }
+            // It comes when the user has typed the digits. The end of the invitation closes the socket.
+            let done = try await socket.receive([.done], within: Invitation.lifetime + Self.joiningTime)
+            let step = try invitation.receive(done)
+            await socket.close()
+            await take(step)
+        } catch {
+            await socket.close(saying: error.reason)
+            await take(invitation.lose())
+        }
+    }
+
+    private func handOver(to deviceKey: [UInt8], _ keys: PairingKeys) async {
+        guard let secrets else { return }
+        self.secrets = nil
+        let device = DeviceID(ed25519PublicKey: deviceKey)
+        self.device = device
+        do {
+            let content =
+                try WireHandOver(
+                    account, secrets, to: deviceKey, wrappedBy: KeyEncryptionKey(keys.wrapping)
+                ).serializedBytes() as [UInt8]
+            await joiner?.send(.welcome(try keys.seal(content, .welcome)))
+            end = max(end, .now + Self.joiningTime)
+            expiry?.schedule(after: ContinuousClock.now.duration(to: end))
+            yield.yield(.right(device))
+        } catch {
+            await joiner?.close(saying: .turnedAway)
+            await finish(.failed("\(error)"))
+        }
+    }
+
+    private func take(_ step: Invitation.Step) async {
+        switch step {
+        case .send, .ask, .handOver, .ignore:
+            break
+        case .wrong(let left):
+            yield.yield(.wrong(left: left))
+        case .lost(let left):
+            joiner = nil
+            yield.yield(.lost(left: left))
+        case .joined(let name):
+            if let device { await finish(.joined(name: name, device)) }
+        case .unconfirmed:
+            if let device { await finish(.unconfirmed(device)) }
+        case .over(let reason):
+            await joiner?.close(saying: reason)
+            await finish(.over(reason))
+        }
+    }
+
+    private func finish(_ event: Event) async {
+        yield.yield(event)
+        yield.finish()
+        expiry?.cancel()
+        listener.close()
+        secrets = nil
+        for stranger in strangers { await stranger.close() }
+        await joiner?.close()
+    }
+}
+
+extension PairingError {
+    /// The reason that the other side is told; nil if it knows.
+    var reason: PairingEnd? {
+        switch self {
+        case .malformed: .malformed
+        case .version: .version
+        case .timedOut: .time
+        case .ended, .disconnected: nil
+        }
+    }
+}
+
+extension Result {
+    /// The result of an asynchronous function.
+    fileprivate init(catching body: () async throws(Failure) -> Success) async {
+        do {
+            self = .success(try await body())
+        } catch {
+            self = .failure(error)
+        }
+    }
+}
