@@ -32,9 +32,17 @@ struct AccountInviteCommand: AsyncParsableCommand {
         }
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         do {
-            let server = try await Self.server(keyFile?.path, store)
-            var dialogue = InvitationDialogue(server, in: try store.load().id)
-            try await dialogue.run()
+            let loop = EventLoop(name: "invitation")
+            let server = try await Self.server(keyFile?.path, store, on: loop)
+            let announcement = try InvitationAnnouncement(of: server, on: loop)
+            var dialogue = InvitationDialogue(server, announcement, in: try store.load().id)
+            do {
+                try await dialogue.run()
+            } catch {
+                await announcement.stop()
+                throw error
+            }
+            await announcement.stop()
         } catch let error as AccountError {
             throw CommandError(error)
         } catch let error as SocketError {
@@ -43,9 +51,11 @@ struct AccountInviteCommand: AsyncParsableCommand {
     }
 
     /// The secrets are in no variable of ``run()``, so that they are wiped after the hand-over.
-    private static func server(_ keyFile: FilePath?, _ store: AccountStore) async throws -> InvitationServer {
+    private static func server(
+        _ keyFile: FilePath?, _ store: AccountStore, on loop: EventLoop
+    ) async throws -> InvitationServer {
         let (secrets, account) = try await AccountKeyInput.read(from: keyFile, of: store)
-        return try InvitationServer(for: account, with: secrets, on: EventLoop(name: "invitation"))
+        return try InvitationServer(for: account, with: secrets, on: loop)
     }
 }
 
@@ -53,6 +63,7 @@ struct AccountInviteCommand: AsyncParsableCommand {
 private struct InvitationDialogue {
     private enum Input: Sendable {
         case event(InvitationServer.Event)
+        case announcement(InvitationAnnouncement.Event)
         /// Nil at the end of standard input.
         case line(String?)
         case interrupt
@@ -61,12 +72,16 @@ private struct InvitationDialogue {
     private static let request = "The six digits on its screen: "
 
     private let server: InvitationServer
+    private let announcement: InvitationAnnouncement
     private let account: AccountID
+    /// What was said of the announcement last.
+    private var said: InvitationAnnouncement.Event?
     /// Whether a question is open. Lines that come at another time are dropped, so that none is taken for digits.
     private var isAsking = false
 
-    init(_ server: InvitationServer, in account: AccountID) {
+    init(_ server: InvitationServer, _ announcement: InvitationAnnouncement, in account: AccountID) {
         self.server = server
+        self.announcement = announcement
         self.account = account
     }
 
@@ -83,11 +98,13 @@ private struct InvitationDialogue {
             for await event in server.events { feed.yield(.event(event)) }
             feed.finish()
         }
+        Task { [announcement] in await announcement.run { feed.yield(.announcement($0)) } }
         explain()
         await server.start()
         for await input in inputs {
             switch input {
             case .event(let event): try take(event)
+            case .announcement(let event): take(event)
             case .line(let line): await take(line)
             case .interrupt:
                 endLine()
@@ -100,10 +117,21 @@ private struct InvitationDialogue {
         let address = server.addresses.first.map(Self.argument) ?? "ADDRESS"
         Output.say(
             """
-            On the new device run:
+            Run `baton account join` on the new device. It shows six digits. Type them here
+            within 10 minutes. If it finds no invitation:
             baton account join --address \(address)
-            It shows six digits. Type them here within 10 minutes.
             """)
+    }
+
+    private mutating func take(_ event: InvitationAnnouncement.Event) {
+        // It would come into the middle of a question. A joiner has found the invitation by then.
+        guard !isAsking, event != said else { return }
+        said = event
+        switch event {
+        case .announced(let tag): Output.say("On the network, this invitation is \(tag).")
+        case .unavailable(let reason):
+            Output.say("The new device needs that address, since this invitation is not announced.\n\(reason)")
+        }
     }
 
     /// The shortest form of an address that `--address` reads.

@@ -4,6 +4,7 @@ import ArgumentParser
 import BatonAccount
 import BatonDocuments
 import BatonNode
+import SystemPackage
 
 /// `baton account join`
 struct AccountJoinCommand: AsyncParsableCommand {
@@ -11,13 +12,14 @@ struct AccountJoinCommand: AsyncParsableCommand {
         commandName: "join",
         abstract: "Make this device one of an account's.",
         discussion: """
-            With --address it joins by six digits: run `baton account invite` on a device of the account, give the \
-            address that it shows, and type there the digits that this device shows.
+            Run `baton account invite` on a device of the account first. This command finds that invitation on the \
+            network and shows six digits: type them on the inviting device. With --address it goes to the address that \
+            the inviting device shows.
 
-            Otherwise it asks for the account key, and does not show what you type. If standard input is no terminal, \
+            With --key it asks for the account key, and does not show what you type. If standard input is no terminal, \
             the key is its first line. Case, spaces and dashes do not matter. A checksum detects a mistyped key.
 
-            Then it looks for other devices of the account, to learn which devices were revoked. That takes 3 to 10 s, \
+            With the key it looks for other devices of the account, to learn which devices were revoked. That takes 3 to 10 s, \
             and up to 30 s if the network is full of announcements. With --no-wait this device learns it later, from \
             the first device that knows.
 
@@ -26,27 +28,31 @@ struct AccountJoinCommand: AsyncParsableCommand {
             EXAMPLES:
               baton account join
               baton account join --address 192.168.1.7
+              baton account join --key
               baton account join --key-file key     # a file that only you can read: chmod 600 key
               pass show baton | baton account join
             """)
-
-    @Option(
-        name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"),
-        completion: .file())
-    var keyFile: CommandArgument?
 
     @Option(
         name: .long,
         help: ArgumentHelp("Join by digits, with the device that invites there.", valueName: "host[:port]"))
     var address: CommandArgument?
 
+    @Flag(name: .long, help: "Join by the account key instead of digits.")
+    var key = false
+
+    @Option(
+        name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"),
+        completion: .file())
+    var keyFile: CommandArgument?
+
     @Option(name: .long, help: "What the other devices call this one. (default: the host's name)")
     var name: CommandArgument?
 
-    @Flag(name: .shortAndLong, help: "With --address: join without the question behind the digits.")
+    @Flag(name: .shortAndLong, help: "Join by digits without the question behind them.")
     var yes = false
 
-    @Flag(name: .long, help: "Do not look for another device first.")
+    @Flag(name: .long, help: "Join by the account key, and do not look for another device first.")
     var noWait = false
 
     /// How long to look for another device: 10 s.
@@ -56,9 +62,9 @@ struct AccountJoinCommand: AsyncParsableCommand {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         do {
             try store.refuseExisting()
-            if let address {
+            guard joinsByKey else {
                 let join = DigitsJoin(store: store, deviceName: name?.text, isConfirmed: yes)
-                return try await join.run(at: address.text)
+                return try await join.run(at: address?.text)
             }
             let deviceName = name?.text
             // The key is in no variable, so that it is wiped after its use.
@@ -75,9 +81,14 @@ struct AccountJoinCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
-        if address != nil, keyFile != nil { throw ValidationError("give --address or --key-file, not both") }
-        if yes, address == nil { throw ValidationError("--yes goes with --address") }
+        if saysDigits, saysKey { throw ValidationError("--address and --yes join by digits, without a key") }
     }
+
+    private var saysDigits: Bool { address != nil || yes }
+    private var saysKey: Bool { key || keyFile != nil || noWait }
+
+    /// In a pipe, the key is the first line, for scripts.
+    private var joinsByKey: Bool { saysKey || !saysDigits && !Terminal.isTerminal(.standardInput) }
 
     /// Looks for other devices: returns them, and the account with the revocations that they know of.
     private static func lookAround(_ enrolment: Enrolment) async -> AccountLookup.Outcome {

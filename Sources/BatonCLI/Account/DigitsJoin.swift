@@ -14,14 +14,14 @@ struct DigitsJoin {
     /// Whether the user said `--yes`.
     let isConfirmed: Bool
 
-    /// Joins by the invitation at an address.
+    /// Joins by an invitation.
     ///
-    /// - Parameter text: `HOST` or `HOST:PORT`, as the inviting device shows it.
-    func run(at text: String) async throws {
+    /// - Parameter text: where it is: `HOST` or `HOST:PORT`, as the inviting device shows it; nil to look for it on the
+    ///   network.
+    func run(at text: String?) async throws {
         guard isConfirmed || Terminal.isTerminal(.standardInput) else {
             throw CommandError.usage("joining by digits asks a question: say --yes to join unasked")
         }
-        let addresses = try await Self.addresses(text)
         let name = try deviceName.map { name throws(AccountError) in try DeviceName.validated(name) }
         let join = try PairingJoin(name: name ?? DeviceName.fromHost())
         let interrupts = await Interrupts.watch { _ in
@@ -29,6 +29,8 @@ struct DigitsJoin {
             _exit(ExitStatus.interrupted.rawValue)
         }
         defer { withExtendedLifetime(interrupts) {} }
+        let addresses =
+            if let text { try await Self.addresses(text) } else { try await InvitationFinder.find() }
         do {
             try await join.run(
                 at: addresses, on: EventLoop(name: "join"), show: Self.show,
@@ -38,8 +40,8 @@ struct DigitsJoin {
         } catch is SocketError {
             throw CommandError(
                 .unreachable, code: "peerUnreachable",
-                "nobody answers at \(SafeText.escaped(text)): is the invitation still open, and does a firewall there"
-                    + " let TCP port \(addresses.first?.port ?? InvitationServer.port) in?")
+                "nobody answers at \(addresses[0]): is the invitation still open, and does a firewall there let TCP port"
+                    + " \(addresses[0].port ?? InvitationServer.port) in?")
         }
     }
 

@@ -114,7 +114,8 @@ actor AccountSearch {
         let moment = (advertisement.epoch, advertisement.sequence)
         guard let begun = asked.begin(advertisement.device, moment, under: opened.keys.id) else { return }
         if let superseded = begun.superseded { questions[superseded]?.cancel() }
-        let addresses = PeerTable.addresses(of: advertisement.content, interfaces: [interface])
+        let addresses = PeerTable.addresses(
+            of: advertisement.content.addresses, port: advertisement.content.port, interfaces: [interface])
         let own = outcome.account
         questions[begun.question] = Task {
             let answer = await asking(opened, addresses, own)

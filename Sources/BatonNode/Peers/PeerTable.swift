@@ -144,7 +144,8 @@ struct PeerTable {
         peer.instances = (known?.instances ?? []).union([instance])
         peer.interfaces = (known?.interfaces ?? []).union([interface])
         peer.addresses = Self.addresses(
-            of: content, interfaces: peer.interfaces, lowestPort: lowestPort, undialled: undialled)
+            of: content.addresses, port: content.port, interfaces: peer.interfaces, lowestPort: lowestPort,
+            undialled: undialled)
         guard known != nil || makeRoom(for: peer) else { return }
         peers[advertisement.device] = peer
         provedBeside.removeAll { $0 == advertisement.device }
@@ -168,7 +169,8 @@ struct PeerTable {
         peer.instances.insert(instance)
         peer.interfaces.insert(interface)
         peer.addresses = Self.addresses(
-            of: advertisement.content, interfaces: peer.interfaces, lowestPort: lowestPort, undialled: undialled)
+            of: advertisement.content.addresses, port: advertisement.content.port, interfaces: peer.interfaces,
+            lowestPort: lowestPort, undialled: undialled)
         peers[advertisement.device] = peer
         return hadGone
     }
@@ -262,16 +264,16 @@ struct PeerTable {
 
     /// Where to dial, the advertised order kept; a link-local address once for each interface that it was seen on.
     static func addresses(
-        of content: AdvertisementContent, interfaces: Set<UInt32>, lowestPort: UInt16 = Advertisement.minimumPort,
-        undialled: Set<NetworkAddress.Scope> = Self.undialled
+        of addresses: [NetworkAddress], port: UInt16, interfaces: Set<UInt32>,
+        lowestPort: UInt16 = Advertisement.minimumPort, undialled: Set<NetworkAddress.Scope> = Self.undialled
     ) -> [SocketAddress] {
-        guard content.port >= lowestPort else { return [] }
-        return content.addresses.flatMap { address -> [IPAddress] in
+        guard port >= lowestPort else { return [] }
+        return addresses.flatMap { address -> [IPAddress] in
             guard !undialled.contains(address.scope), let ip = IPAddress(bytes: address.bytes) else { return [] }
             switch address.scope {
             case .linkLocal: return ip.isIPv4 ? [ip] : interfaces.sorted().map { ip.scoped(to: $0) }
             case .invalid, .loopback, .site, .global: return [ip]
             }
-        }.map { .ip($0, port: content.port) }
+        }.map { .ip($0, port: port) }
     }
 }

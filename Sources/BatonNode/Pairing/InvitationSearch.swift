@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonAccount
+import BatonDiscovery
+package import BatonEventLoop
+package import SystemPackage
+
+/// An invitation that is announced on the local network. Anyone may have announced it.
+package struct FoundInvitation: Sendable, Equatable {
+    /// Four characters that the inviter shows too: lower-case letters and digits.
+    package let tag: String
+    /// Where the inviter listens, the best first; never empty.
+    package let addresses: [SocketAddress]
+}
+
+/// Looks for invitations on the local network.
+package struct InvitationSearch: Sendable {
+    /// A change that the user is told about.
+    package enum Event: Sendable, Equatable {
+        /// The invitations that are announced now, in the order in which they were seen.
+        case found([FoundInvitation])
+        /// The DNS-SD responder does not answer; the reason is a sentence. It is tried again.
+        case unavailable(String)
+    }
+
+    /// The most invitations that are told: 9. Further ones are ignored until one of these goes.
+    package static let bound = 9
+
+    private struct Seen {
+        let instance: String
+        var record: InvitationRecord
+        var interfaces: Set<UInt32>
+
+        var invitation: FoundInvitation {
+            FoundInvitation(
+                tag: InvitationRecord.tag(of: instance),
+                addresses: PeerTable.addresses(of: record.addresses, port: record.port, interfaces: interfaces))
+        }
+    }
+
+    private let discovery: ServiceDiscovery
+
+    /// A search that does nothing before ``run(telling:)``.
+    ///
+    /// - Throws: `Errno` if the system has no thread to give.
+    package init(on loop: EventLoop) throws(Errno) {
+        discovery = try .ofInvitations(on: loop)
+    }
+
+    /// Looks until ``stop()``. Call once.
+    package func run(telling tell: @Sendable (Event) -> Void) async {
+        await discovery.start()
+        var seen: [Seen] = []
+        for await event in discovery.events {
+            switch event {
+            case .record(let instance, let interface, let txt):
+                guard let record = TextRecord.decode(txt).flatMap(InvitationRecord.init(decoding:)) else {
+                    discovery.reject(instance)
+                    continue
+                }
+                if let index = seen.firstIndex(where: { $0.instance == instance }) {
+                    seen[index].record = record
+                    seen[index].interfaces.insert(interface)
+                } else if seen.count < Self.bound {
+                    seen.append(Seen(instance: instance, record: record, interfaces: [interface]))
+                    discovery.follow(instance)
+                } else {
+                    discovery.reject(instance)
+                    continue
+                }
+                tell(.found(seen.map(\.invitation)))
+            case .removed(let instance):
+                seen.removeAll { $0.instance == instance }
+                tell(.found(seen.map(\.invitation)))
+            case .responder(.unavailable(let reason, _)):
+                tell(.unavailable(reason))
+            case .registered, .rotationDue, .responder(.idle), .responder(.running):
+                break
+            }
+        }
+    }
+
+    /// Ends the search. If the responder hangs, this waits for the call that is under way.
+    package func stop() async {
+        await discovery.stop()
+    }
+}
