@@ -14,8 +14,8 @@ private typealias Arguments = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
 /// Every target, in the order in which Scripts/fuzz runs them.
 private let targets: [any FuzzTarget.Type] = [
     SessionTarget.self, MessagesTarget.self, RecordsTarget.self, UserInfoMessageTarget.self, UserInfoJSONTarget.self,
-    AdvertisementTarget.self, AccountKeyTarget.self, SealedKeyTarget.self, TextRecordTarget.self,
-    AnnouncedTextTarget.self, ReplayGuardTarget.self, RevocationTarget.self, JoiningTarget.self,
+    AdvertisementTarget.self, AccountKeyTarget.self, SealedKeyTarget.self, PairingTarget.self,
+    TextRecordTarget.self, AnnouncedTextTarget.self, ReplayGuardTarget.self, RevocationTarget.self, JoiningTarget.self,
     LocalRequestTarget.self, DocumentTarget.self, ChunkRecordsTarget.self, TreeTarget.self, JournalTarget.self,
     DeltaTarget.self, UpstreamTarget.self, CompressionTarget.self, NamesTarget.self, SharedFilesTarget.self,
     ManifestTarget.self, TLSTarget.self, TLSClientTarget.self, CertificateTarget.self, CMSTarget.self,

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import SwiftProtobuf
+
+@testable import BatonAccount
+@testable import BatonMessages
+@testable import BatonNode
+
+/// A joiner in front of an invitation, an inviter in front of a joiner, and what an inviter hands over.
+///
+/// The first byte of an input chooses which, and the size of the pieces in which messages come.
+enum PairingTarget: FuzzTarget {
+    static let name = "pairing"
+    static let maximumLength = 4000
+
+    private static func secret(_ byte: UInt8) -> SecretBytes {
+        [UInt8](repeating: byte, count: 32).withUnsafeBytes { SecretBytes(copying: $0) }
+    }
+
+    private static let device = {
+        do { return try NewDevice(seed: secret(7)) } catch { fatalError("\(error)") }
+    }()
+    private static let wrapping = KeyEncryptionKey(secret(8))
+
+    static func run(_ bytes: UnsafeRawBufferPointer) throws {
+        var input = Input(bytes)
+        let kind = input.byte()
+        switch kind % 3 {
+        case 0: try invite(&input, Int(kind / 3))
+        case 1: join(&input, Int(kind / 3))
+        case _: takeOver(input.remainder())
+        }
+    }
+
+    /// Reads one message as a socket does, and nothing behind it.
+    private static func read(_ input: inout Input, _ piece: Int, _ expected: Set<PairingMessage.Kind>)
+        -> PairingMessage?
+    {
+        var reader = PairingReader(expecting: expected)
+        while !input.isEmpty {
+            expect((1...65_535).contains(reader.missing), "a reader that wants \(reader.missing) bytes")
+            let part = input.bytes(min(reader.missing, piece == 0 ? .max : piece))
+            do throws(PairingError) {
+                let message = try part.withUnsafeBytes { part throws(PairingError) in try reader.receive(part) }
+                guard let message else { continue }
+                let isEnd = if case .end = message { true } else { false }
+                expect(expected.contains(message.kind) || isEnd, "a message that was not awaited")
+                return message
+            } catch {
+                return nil
+            }
+        }
+        return nil
+    }
+
+    /// Events in any order, from the joiner, the user and the clock.
+    private static func invite(_ input: inout Input, _ piece: Int) throws {
+        var invitation = Invitation()
+        var joiner = PairingJoiner(deviceKey: device.publicKey)
+        var key: PairingMessage?
+        var keys: PairingKeys?
+        var keyCount = 0
+        var mayHandOver = false
+        while !input.isEmpty {
+            var step: Invitation.Step?
+            mayHandOver = false
+            switch input.byte() % 8 {
+            case 0:
+                if let message = read(&input, piece, [.commit, .open, .done]) {
+                    step = try? invitation.receive(message)
+                }
+            case 1:
+                joiner = PairingJoiner(deviceKey: device.publicKey)
+                step = try? invitation.receive(joiner.commit)
+            case 2:
+                guard let sent = key, let opened = try? joiner.receiveKey(sent) else { break }
+                step = try? invitation.receive(opened.open)
+                if case .ask? = step { keys = opened.keys }
+            case 3:
+                mayHandOver = true
+                step = invitation.enter(keys?.digits ?? "")
+            case 4: step = invitation.enter(keys?.digits == "000000" ? "000001" : "000000")
+            case 5: step = invitation.lose()
+            case 6: step = invitation.stop(.time)
+            case _:
+                guard let sealed = try keys?.seal(Array("desktop".utf8), .done) else { break }
+                step = try? invitation.receive(.done(sealed))
+            }
+            switch step {
+            case .send(let message):
+                key = message
+                keyCount += 1
+                expect(keyCount <= Invitation.maximumFailures, "a key more than there are tries")
+            case .handOver(let deviceKey, _):
+                expect(mayHandOver && deviceKey == device.publicKey, "a hand-over that nobody confirmed")
+            case .wrong(let left), .lost(let left): expect((1...2).contains(left), "\(left) tries are left")
+            case .ask, .joined, .unconfirmed, .over, .ignore, nil: break
+            }
+        }
+    }
+
+    /// A key and a hand-over of an inviter that makes them up.
+    private static func join(_ input: inout Input, _ piece: Int) {
+        let joiner = PairingJoiner(deviceKey: device.publicKey)
+        guard let key = read(&input, piece, [.key]), let (open, keys) = try? joiner.receiveKey(key) else { return }
+        expect(open.encoded.count == 115 && Invitation.digits(in: keys.digits) == keys.digits, "an odd opening")
+        guard case .welcome(let sealed) = read(&input, piece, [.welcome]) else { return }
+        expect(keys.open(sealed, .welcome) == nil, "a hand-over that nobody sealed was opened")
+    }
+
+    /// The content of a seal that is right.
+    private static func takeOver(_ content: [UInt8]) {
+        guard let message = try? WireHandOver(serializedBytes: content),
+            let handedOver = try? message.read(for: device, name: "desktop", wrappedBy: wrapping)
+        else { return }
+        let account = handedOver.account
+        expect(account.identity.publicKey == device.publicKey, "the certificate is another device's")
+        expect((1...63).contains(handedOver.inviterName.utf8.count), "a name out of bounds")
+        expect(!account.isRevoked(account.identity.id), "a device joins that is revoked")
+    }
+
+    static func seeds() throws -> [[UInt8]] {
+        let zeros = [UInt8](repeating: 0, count: 32)
+        let messages: [PairingMessage] = [
+            .commit(zeros), .open(publicKey: zeros, nonce: zeros, sealedDeviceKey: zeros + zeros.prefix(16)),
+            .done(Array(zeros.prefix(23))), .end(.busy),
+        ]
+        let base = PairingContribution(privateKey: secret(9), nonce: zeros)
+        let key = PairingMessage.key(publicKey: base.publicKey, nonce: zeros)
+        let fixture = AdvertisementTarget.Fixture.shared
+        let account = Account(
+            id: fixture.secrets.accountID, identity: fixture.identity, deviceName: "laptop", keys: [fixture.keys])
+        let handOver: [UInt8] = try WireHandOver(account, fixture.secrets, to: device.publicKey, wrappedBy: wrapping)
+            .serializedBytes()
+        return messages.map { [0, 0] + $0.encoded } + [
+            // The right digits, wrong ones three times, and joiners that go.
+            [0, 1, 2, 3, 7], [0, 1, 2, 4, 4, 4, 3], [0, 1, 5, 1, 2, 5, 1, 5, 1], [0, 1, 2, 3, 5, 6],
+            [1] + key.encoded + PairingMessage.welcome(zeros).encoded,
+            [13] + key.encoded + PairingMessage.end(.digits).encoded,
+            [2] + handOver,
+        ]
+    }
+}
