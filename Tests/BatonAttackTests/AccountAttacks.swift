@@ -90,6 +90,9 @@ struct AccountAttacks {
     func enrolment() async throws {
         let account = try TestAccount(devices: 2)
         let (stolen, other) = (account.devices[0], account.devices[1])
+        // The device keeps the account key under a passphrase.
+        let passphrase = Array("correct horse battery staple".utf8).withUnsafeBytes { SecretBytes(copying: $0) }
+        let sealedKey = Data(try SealedAccountKey(account.key, under: passphrase).encoded)
         /// Enrols a device with what makes devices where a copy of the folder has that, else with a key that the thief
         /// makes.
         ///
@@ -99,6 +102,7 @@ struct AccountAttacks {
             defer { thief.remove() }
             let copy = thief.filePath.appending("account")
             try FileManager.default.copyItem(atPath: stolen.store.folder.string, toPath: copy.string)
+            try sealedKey.write(to: URL(fileURLWithPath: copy.appending("account-key").string))
             if let form {
                 try Data(form.written(account.key)).write(
                     to: URL(fileURLWithPath: copy.appending("left-over").string))

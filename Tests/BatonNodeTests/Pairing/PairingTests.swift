@@ -108,4 +108,66 @@ struct PairingTests {
         await #expect(throws: PairingError.ended(.turnedAway)) { try await attempt.value }
         for socket in silent { socket.close() }
     }
+
+    /// A connection of a joiner that has got its key.
+    private func begin() async throws -> (socket: PairingSocket, open: PairingMessage, keys: PairingKeys) {
+        let socket = PairingSocket(try await Socket.connect(to: address, on: loop))
+        await socket.start()
+        let joiner = PairingJoiner(deviceKey: try NewDevice().publicKey)
+        await socket.send(joiner.commit)
+        let key = try await socket.receive([.key], within: .seconds(20))
+        let (open, keys) = try joiner.receiveKey(key)
+        return (socket, open, keys)
+    }
+
+    @Test("A joiner that stops half-way costs one try, and one that stops with the account in hand is named")
+    func stopping() async throws {
+        var events = server.events.makeAsyncIterator()
+        let first = try await begin()
+        await first.socket.close()
+        guard case .lost(left: 2) = await events.next() else {
+            Issue.record("the one that stopped after its commitment")
+            return
+        }
+        let second = try await begin()
+        await second.socket.send(second.open)
+        guard case .asked = await events.next() else {
+            Issue.record("nobody was asked")
+            return
+        }
+        await second.socket.close()
+        guard case .lost(left: 1) = await events.next() else {
+            Issue.record("the one that stopped after its opening")
+            return
+        }
+        let third = try await begin()
+        await third.socket.send(third.open)
+        guard case .asked = await events.next() else {
+            Issue.record("nobody was asked")
+            return
+        }
+        await server.enter(third.keys.digits)
+        guard case .right(let device) = await events.next() else {
+            Issue.record("the digits were right")
+            return
+        }
+        _ = try await third.socket.receive([.welcome], within: .seconds(20))
+        await third.socket.close()
+        guard case .unconfirmed(device) = await events.next() else {
+            Issue.record("the one that stopped after the hand-over")
+            return
+        }
+        #expect(await events.next() == nil)
+    }
+
+    @Test("Joiners that come for a key and go end the invitation, and no other one comes in")
+    func keyFlood() async throws {
+        for _ in 0..<Invitation.maximumFailures { await (try await begin()).socket.close() }
+        var ends = 0
+        for await event in server.events {
+            if case .over(.digits) = event { ends += 1 }
+        }
+        #expect(ends == 1)
+        await #expect(throws: SocketError.self) { try await join { _ in } }
+    }
 }
