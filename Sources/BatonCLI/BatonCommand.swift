@@ -13,9 +13,10 @@ struct BatonCommand: AsyncParsableCommand {
         commandName: "baton",
         abstract: "Carry what you are doing from one of your machines to another.",
         discussion: """
-            First, on one machine:       baton account create
-            Then on each other machine:  baton account join
-            Then on all of them:         baton node
+            First, on each machine:      baton
+            It makes an account, or joins the one of your other machine. Then:
+            To add a machine, on one:    baton account invite
+            On all of them:              baton node
 
             Hand something over:         baton offer ~/report.pdf
             Take it on another machine:  baton accept
@@ -34,6 +35,11 @@ struct BatonCommand: AsyncParsableCommand {
             RootsCommand.self, DoctorCommand.self,
             ApplicationsCommand.self, ApplicationCommand.self, HandoffCommand.self,
         ])
+
+    /// Runs without a subcommand.
+    func run() async throws {
+        try await FirstRun.run()
+    }
 
     // On the main thread, because nothing may run elsewhere before the pool is there.
     @MainActor

@@ -129,7 +129,7 @@ import Testing
         #expect(throws: AccountError.noAccount) { try store.nextEpoch(unixTime: 1) }
         #expect(throws: AccountError.noAccount) { try store.loadReplayGuard() }
         #expect(throws: AccountError.noAccount) { try store.save(ReplayGuard()) }
-        #expect("\(AccountError.noAccount)".hasPrefix("no account on this device: run `baton account create` here"))
+        #expect("\(AccountError.noAccount)".hasPrefix("no account on this device: run `baton`, "))
     }
 
     @Test func aSecondAccountIsRefused() throws {

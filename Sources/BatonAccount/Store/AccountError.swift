@@ -33,8 +33,7 @@ package enum AccountError: Error, Equatable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .noAccount:
-            "no account on this device: run `baton account create` here, or `baton account join` with the key of your"
-                + " other device"
+            "no account on this device: run `baton`, which makes one or joins yours"
         case .accountExists(isSame: true):
             "this device is in that account already; to enrol it afresh, run `baton account leave` first"
         case .accountExists(isSame: false):

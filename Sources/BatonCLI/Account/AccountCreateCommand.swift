@@ -41,11 +41,8 @@ struct AccountCreateCommand: AsyncParsableCommand {
             } else {
                 Output.say("Write it down: adding or locking out a device asks for it.")
             }
-            Output.say(
-                """
-                This device is \(SafeText.escaped(account.deviceName)). Start it with `baton node`,
-                and add the next one with `baton account invite`.
-                """)
+            Output.say("This device is \(SafeText.escaped(account.deviceName)).")
+            FirstRun.sayNext("`baton account invite` adds another device")
         } catch let error as AccountError {
             throw CommandError(error)
         }

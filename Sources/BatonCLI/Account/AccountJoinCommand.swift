@@ -74,7 +74,8 @@ struct AccountJoinCommand: AsyncParsableCommand {
             let account = try store.finish(enrolment.account)
             if let found { try store.save(KnownDevices(found.met)) }
             Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
-            Output.say("Compare the account id with `baton account show` on another device; start with `baton node`.")
+            Output.say("Compare the account id with `baton account show` on another device.")
+            FirstRun.sayNext("`baton devices` shows the others")
         } catch let error as AccountError {
             throw CommandError(error)
         }

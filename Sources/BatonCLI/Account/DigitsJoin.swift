@@ -59,11 +59,8 @@ struct DigitsJoin {
                 \(handedOver.account.id). Go on only if \(inviter)'s own screen says so too.
                 """)
         let account = try store.finish(handedOver.account)
-        Output.say(
-            """
-            This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.
-            Start it with `baton node`.
-            """)
+        Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
+        FirstRun.sayNext("`baton devices` shows the others")
     }
 
     /// The addresses that a text names, with the default port if it has none.

@@ -47,7 +47,8 @@ struct DevicesListCommand: AsyncParsableCommand {
             return
         }
         guard !devices.isEmpty else {
-            Output.say("No other device has been seen yet: run `baton node` there, on the same network and account.")
+            Output.say("No other device has been seen yet: `baton account invite` adds one, and `baton node` there")
+            Output.say("shows it, in the same network.")
             return
         }
         if let unproved = DeviceRendering.unproved(devices) { Output.say(unproved) }

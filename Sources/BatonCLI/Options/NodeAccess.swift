@@ -81,8 +81,8 @@ enum NodeAccess {
                 try store.refuseNode()
             } catch .noAccount {
                 sentence =
-                    "no node is running here, and this device has no account yet: run `baton account create`, or"
-                    + " `baton account join` with the key of your other device, then `baton node`"
+                    "no node is running here, and this device has no account yet: run `baton`, which makes one or"
+                    + " joins yours"
             } catch .nodeRunning {
                 sentence =
                     "a node is running with this account, but does not listen at \(home.socketPath): it was started"

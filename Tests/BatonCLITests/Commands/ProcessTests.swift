@@ -34,7 +34,7 @@ struct ProcessTests {
         #expect(result.status == ExitStatus.noNode.rawValue)
         #expect(result.output.isEmpty)
         #expect(result.errors.hasPrefix("baton: no node is running here"))
-        #expect(result.errors.contains("baton account create"))
+        #expect(result.errors.contains("run `baton`, which makes one or joins yours"))
     }
 
     @Test(
@@ -275,6 +275,6 @@ struct ProcessTests {
         defer { folder.remove() }
         let result = try await BuiltCommand.run(["node"], home: folder.path)
         #expect(result.status == ExitStatus.account.rawValue)
-        #expect(result.errors.contains("baton account create"))
+        #expect(result.errors.contains("run `baton`, which makes one or joins yours"))
     }
 }

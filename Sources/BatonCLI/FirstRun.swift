@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonAccount
+
+/// `baton` without a command: the way into an account, and the state of the node once there is one.
+enum FirstRun {
+    /// The commands that give a device an account, one a line.
+    static let commands = ["baton account create", "baton account join"]
+
+    static func run() async throws {
+        do {
+            _ = try CommandEnvironment.accountStore(try CommandEnvironment.home()).load()
+        } catch AccountError.noAccount {
+            return try await begin()
+        } catch let error as AccountError {
+            throw CommandError(error)
+        }
+        try await StatusCommand.parse([]).run()
+        try Output.line("")
+        try await ActivitiesCommand.parse([]).run()
+    }
+
+    /// Gives this device an account. In a pipe it prints how to.
+    private static func begin() async throws {
+        guard NumberedChoice.isPossible else {
+            for command in commands { try Output.line(command) }
+            return
+        }
+        Output.say("Baton carries what you are doing from one of your machines to another.")
+        let choice = NumberedChoice(lines: [
+            "This is my first device: make an account", "Join the account of my other device",
+        ])
+        if try await choice.ask("Which one?") == 0 {
+            try await AccountCreateCommand.parse([]).run()
+        } else {
+            try await AccountJoinCommand.parse([]).run()
+        }
+    }
+
+    /// Says how to start the node of a device that has got an account, and what to do then.
+    static func sayNext(_ then: String) {
+        Output.say("Next: `baton node` starts it, and \(then).")
+    }
+}
