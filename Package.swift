@@ -79,6 +79,8 @@ let package = Package(
         .target(name: "CVersion", cSettings: release),
         // Without pkgConfig, which would link it: see its shim.
         .systemLibrary(name: "CCURL", providers: [.apt(["libcurl4-openssl-dev"])]),
+        // As above.
+        .systemLibrary(name: "CQRencode", providers: [.apt(["libqrencode-dev"])]),
 
         room("BatonProtocol"),
         room("BatonEventLoop", ["CLinux", system]),
@@ -109,8 +111,8 @@ let package = Package(
             name: "BatonCLI",
             dependencies: [
                 "BatonNode", "Baton", "BatonApplications", "BatonDocuments", "BatonAccount", "BatonMessages",
-                "BatonTransport", "BatonProtocol", "BatonWeb", "BatonEventLoop", "CVersion", logging, protobuf,
-                subprocess, system,
+                "BatonTransport", "BatonProtocol", "BatonWeb", "BatonEventLoop", "CLinux", "CQRencode", "CVersion",
+                logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             resources: [.embedInCode("Service/baton.service")], swiftSettings: settings),

@@ -35,7 +35,7 @@ package struct InvitationRecord: Sendable, Equatable {
         let port = UInt16(rest.removeFirst()) << 8 | UInt16(rest.removeFirst())
         var addresses: [NetworkAddress] = []
         for _ in 0..<rest.removeFirst() {
-            guard let family = rest.popFirst().flatMap(NetworkAddress.Family.init),
+            guard let family = rest.popFirst().flatMap(NetworkAddress.Family.init(rawValue:)),
                 let address = NetworkAddress(bytes: rest.prefix(family.byteCount))
             else { return nil }
             addresses.append(address)

@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import BatonAccount
-import SystemPackage
 
 /// `baton account create`
 struct AccountCreateCommand: AsyncParsableCommand {
@@ -64,11 +63,7 @@ struct AccountCreateCommand: AsyncParsableCommand {
             text.withUnsafeBytes { target.copyMemory(from: $0) }
             target[text.count] = UInt8(ascii: "\n")
         }
-        do {
-            _ = try line.withUnsafeBytes { try FileDescriptor.standardOutput.writeAll($0) }
-        } catch {
-            throw .system(doing: "print the key to", path: "standard output", error: error as? Errno ?? .ioError)
-        }
+        try Output.secret(line)
         Output.say("")
     }
 }

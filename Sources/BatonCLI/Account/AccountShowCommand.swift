@@ -13,16 +13,21 @@ struct AccountShowCommand: AsyncParsableCommand {
             Devices of one account show the same account id.
 
             With --key it asks for the passphrase of `baton account create`, and prints the account key, alone on \
-            standard output. If standard input is no terminal, the passphrase is its first line.
+            standard output. If standard input is no terminal, the passphrase is its first line. --qr draws the key \
+            as a QR code below it.
 
             EXAMPLES:
               baton account show
               baton account show --json
               baton account show --key
+              baton account show --key --qr
             """)
 
     @Flag(name: .long, help: "Print the account key, if this device keeps it.")
     var key = false
+
+    @Flag(name: .long, help: "With --key: draw it as a QR code too.")
+    var qr = false
 
     @OptionGroup var output: JSONOption
 
@@ -38,6 +43,7 @@ struct AccountShowCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
+        if qr, !key { throw ValidationError("--qr goes with --key") }
         if key, output.json { throw ValidationError("--key prints the key alone: leave out --json") }
     }
 
@@ -46,7 +52,10 @@ struct AccountShowCommand: AsyncParsableCommand {
             throw CommandError(.account, code: "account", "the account key is not kept on this device")
         }
         let unlocked = try await PassphraseInput.require(for: sealedKey, of: account.id)
+        // Before the key is printed, so that a missing library is said first.
+        let drawing = qr ? try KeyCode.drawing(of: unlocked.key) : nil
         try AccountCreateCommand.show(unlocked.key, under: "This is the account key:")
+        if let drawing { try Output.secret(drawing) }
     }
 
     private func show(_ account: Account, isKeyKept: Bool) throws {

@@ -36,7 +36,7 @@ enum InvitationFinder {
 
     private static func look(with search: InvitationSearch) async throws -> [FoundInvitation] {
         let (inputs, feed) = AsyncStream<Input>.makeStream()
-        var tasks = [
+        var tasks: [Task<Void, any Error>] = [
             Task { await search.run { feed.yield(.search($0)) } },
             Task {
                 try await Alarm.sleep(for: patience)

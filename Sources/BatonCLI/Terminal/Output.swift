@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonAccount
 import Glibc
 import SystemPackage
 
@@ -25,6 +26,15 @@ enum Output {
             try FileDescriptor.standardOutput.writeAll(bytes)
         } catch {
             throw .failed("standard output cannot be written to: \(error)")
+        }
+    }
+
+    /// Prints a secret from protected memory, unchanged.
+    static func secret(_ secret: SecretBytes) throws(AccountError) {
+        do {
+            _ = try secret.withUnsafeBytes { try FileDescriptor.standardOutput.writeAll($0) }
+        } catch {
+            throw .system(doing: "print the key to", path: "standard output", error: error as? Errno ?? .ioError)
         }
     }
 
