@@ -25,12 +25,14 @@ package final class HandoffLab: Sendable {
 
     /// Makes a lab with as many hosts as names are given.
     ///
-    /// - Parameter members: how many of the hosts are of the one account; the first makes it and the others join.
+    /// - Parameter members: how many of the hosts are of the one account; the first makes it and the others join. With
+    ///   none there is no account.
     package init(_ names: [String] = ["laptop", "desktop"], members: Int? = nil) async throws {
         self.names = names
         lab = try await Lab.make(hosts: names.count)
         scratch = try ScratchFolder("handoff")
         keyFile = scratch.url.appendingPathComponent("account-key")
+        guard members != 0 else { return }
         let created = try await run(1, "account", "create", "--name", names[0])
         guard let key = created.lines.first else { throw Lab.Failure(description: created.errors) }
         try Data((key + "\n").utf8).write(to: keyFile)

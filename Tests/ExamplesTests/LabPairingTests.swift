@@ -9,52 +9,15 @@ import Testing
 struct LabPairingTests {
     private static let request = "The six digits on its screen:"
 
-    /// A host's terminal with a shell, and what a user does there to pair.
-    private struct Screen {
-        let terminal: LabTerminal
-
-        init(_ lab: HandoffLab, _ host: Int) async throws {
-            terminal = LabTerminal(lab, host)
-            try await terminal.openShell()
-            try await terminal.shows("prompt>")
-            try await type("PATH='\(URL(filePath: Lab.product("baton")).deletingLastPathComponent().path)':$PATH; clear")
-        }
-
-        func type(_ line: String) async throws {
-            try await terminal.type(line)
-            try await terminal.press("Enter")
-        }
-
-        /// Starts a command on an empty screen, and prints its exit status behind it.
-        func start(_ command: String) async throws {
-            try await type("clear")
-            try await eventually("the screen is empty") {
-                try await terminal.screen().trimmingCharacters(in: .whitespacesAndNewlines) == "prompt>"
-            }
-            try await type("\(command); echo ended $?")
-        }
-
-        /// The six digits that it shows.
-        func digits() async throws -> String {
-            try await terminal.shows("Type these digits on the inviting device:")
-            var digits: String?
-            try await eventually("digits are shown") {
-                digits = try await terminal.screen().firstMatch(of: /(?m)^\d{3} \d{3}$/).map { String($0.output) }
-                return digits != nil
-            }
-            return try #require(digits)
-        }
-
-        /// The four characters of the invitation that it has opened.
-        func tag() async throws -> String {
-            try await terminal.shows("On the network, this invitation is")
-            let match = try await terminal.screen().firstMatch(of: /invitation is ([a-z2-7]{4})\./)
-            return String(try #require(match).output.1)
-        }
+    /// The four characters of the invitation that a command has opened.
+    private static func tag(_ inviter: LabShell) async throws -> String {
+        try await inviter.terminal.shows("On the network, this invitation is")
+        let match = try await inviter.terminal.screen().firstMatch(of: /invitation is ([a-z2-7]{4})\./)
+        return String(try #require(match).output.1)
     }
 
     /// Types the digits of a joiner at the inviter, and yes at the joiner.
-    private func pair(_ inviter: Screen, _ joiner: Screen) async throws {
+    private func pair(_ inviter: LabShell, _ joiner: LabShell) async throws {
         let digits = try await joiner.digits()
         try await inviter.terminal.shows(Self.request)
         try await inviter.type(digits)
@@ -71,9 +34,9 @@ struct LabPairingTests {
         defer { lab.down() }
         // Another service of the same user is announced meanwhile.
         _ = try await lab.startNode(1)
-        let laptop = try await Screen(lab, 1)
+        let laptop = try await LabShell(lab, 1)
         for (host, name) in [(2, "desktop"), (3, "tablet")] {
-            let joiner = try await Screen(lab, host)
+            let joiner = try await LabShell(lab, host)
             // The joiner waits for an invitation that is opened later.
             try await joiner.start("baton account join --name \(name)")
             try await joiner.terminal.shows("Looking for an invitation")
@@ -96,7 +59,7 @@ struct LabPairingTests {
         let lab = try await HandoffLab(members: 1)
         defer { lab.down() }
         for host in 1...2 { try lab.lab.command("avahi", "\(host)", "stop") }
-        let (laptop, desktop) = (try await Screen(lab, 1), try await Screen(lab, 2))
+        let (laptop, desktop) = (try await LabShell(lab, 1), try await LabShell(lab, 2))
         try await laptop.start("baton account invite --key-file '\(lab.keyFile.path)'")
         try await laptop.terminal.shows(
             "baton account join --address 10.77.0.1", "The new device needs that address",
@@ -115,12 +78,12 @@ struct LabPairingTests {
         let key = lab.folder.appending(path: "other-key")
         try Data((other.lines[0] + "\n").utf8).write(to: key)
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key.path)
-        let (laptop, server) = (try await Screen(lab, 1), try await Screen(lab, 3))
+        let (laptop, server) = (try await LabShell(lab, 1), try await LabShell(lab, 3))
         try await laptop.start("baton account invite --key-file '\(lab.keyFile.path)'")
         try await server.start("baton account invite --key-file '\(key.path)'")
-        let tag = try await laptop.tag()
-        _ = try await server.tag()
-        let desktop = try await Screen(lab, 2)
+        let tag = try await Self.tag(laptop)
+        _ = try await Self.tag(server)
+        let desktop = try await LabShell(lab, 2)
         try await desktop.start("baton account join --name desktop")
         try await desktop.terminal.shows("Several devices invite.", "Which one? (1-2)")
         let line = try await desktop.terminal.screen().split(separator: "\n").first { $0.contains("  \(tag)  ") }
@@ -135,7 +98,7 @@ struct LabPairingTests {
     func interrupted() async throws {
         let lab = try await HandoffLab(members: 1)
         defer { lab.down() }
-        let (laptop, desktop) = (try await Screen(lab, 1), try await Screen(lab, 2))
+        let (laptop, desktop) = (try await LabShell(lab, 1), try await LabShell(lab, 2))
         let invite = "baton account invite --key-file '\(lab.keyFile.path)'"
 
         // While each of them waits for the other.

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The first handoff of the README, typed as it stands there.
-@Suite(.serialized, .lab, .timeLimit(.minutes(2)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabReadmeTests {
     /// The lines under a heading that a host is to type, without their comments.
     private static func commands(under heading: String) throws -> [(host: String, command: String)] {
@@ -23,58 +23,58 @@ struct LabReadmeTests {
         }
     }
 
-    /// A shell of a host. Every command has to end well before the next one is typed.
-    private struct Shell {
-        let program: LabProgram
+    private static let passphrase = "correct horse battery staple"
 
-        init(_ lab: Lab, _ host: Int) throws {
-            program = try lab.start(host, ["bash"])
-            let folder = URL(filePath: Lab.product("baton")).deletingLastPathComponent().path
-            program.send("exec 2>&1; PATH='\(folder)':$PATH; cd; echo 'the report' >report.pdf; mkdir to; cd to")
-        }
-
-        /// - Parameter input: a line that the command reads.
-        /// - Returns: the lines that it printed.
-        @discardableResult
-        func type(_ command: String, input: String? = nil) async throws -> [String] {
-            let before = program.lines.count
-            program.send(input.map { "\(command) <<<'\($0)'" } ?? command)
-            let mark = UUID().uuidString
-            program.send("echo $? \(mark)")
-            let end = try await program.line(within: .seconds(40)) { $0.hasSuffix(mark) }.text
-            #expect(end == "0 \(mark)", "\(command): \(program.lines.joined(separator: "\n"))")
-            return program.lines.dropFirst(before).filter { $0 != end }
-        }
-
-        /// Waits, as a person does who reads, until a command is successful.
-        func wait(until condition: String) async throws {
-            try await type("for i in $(seq 150); do \(condition) >/dev/null 2>&1 && break; sleep 0.2; done")
-        }
+    /// Types a command and what it asks for. It has ended when this returns, or it runs in the background.
+    private func type(_ command: String, _ shell: LabShell) async throws {
+        if command.hasSuffix("&") { return try await shell.type(command) }
+        try await shell.start(command)
+        guard command == "baton account create" else { return try await shell.terminal.shows("ended 0") }
+        try await shell.terminal.shows("Passphrase:")
+        try await shell.type(Self.passphrase)
+        try await shell.terminal.shows("Once more:")
+        try await shell.type(Self.passphrase)
+        try await shell.terminal.shows("Write it down.", "ended 0")
     }
 
     @Test("The eight commands work in the order given")
     func firstHandoff() async throws {
-        let lab = try await Lab.make(hosts: 2)
+        let lab = try await HandoffLab(members: 0)
         defer { lab.down() }
-        let shells = ["laptop": try Shell(lab, 1), "desktop": try Shell(lab, 2)]
+        let (laptop, desktop) = (try await LabShell(lab, 1), try await LabShell(lab, 2))
+        for shell in [laptop, desktop] { try await shell.type("echo 'the report' >report.pdf; mkdir to; cd to") }
         let commands = try Self.commands(under: "## Your first handoff")
         #expect(commands.count == 8)
-        var key = ""
-        for (host, command) in commands {
-            let shell = try #require(shells[host])
+        for (name, command) in commands {
+            let (shell, host) = name == "laptop" ? (laptop, 1) : (desktop, 2)
             switch command {
-            case "baton account create":
-                key = try #require(try await shell.type(command).first { $0.hasPrefix("baton1") })
-            case "baton account join": try await shell.type(command, input: key)
+            case "baton account invite":
+                try await shell.start(command)
+                try await shell.terminal.shows("Passphrase (Enter alone to type the account key):")
+                try await shell.type(Self.passphrase)
+                try await shell.terminal.shows("On the network, this invitation is")
+            case "baton account join":
+                try await shell.start(command)
+                let digits = try await shell.digits()
+                try await laptop.terminal.shows("The six digits on its screen:")
+                try await laptop.type(digits)
+                try await shell.terminal.shows("leave everything as it is:")
+                try await shell.type("yes")
+                try await shell.terminal.shows("ended 0")
+                try await laptop.terminal.shows("is in the account now.", "ended 0")
             case "baton node &":
-                try await shell.type(command)
-                try await shell.wait(until: "baton status")
+                try await type(command, shell)
+                try await eventually("the node runs") { try await lab.status(host) != nil }
             case "baton activities":
-                try await shell.wait(until: "baton activities --json | grep report")
-                #expect(try await shell.type(command).contains { $0.contains("report.pdf") })
-            case _: try await shell.type(command)
+                try await eventually("it is listed") {
+                    try await lab.run(host, "activities", "--json").lines.contains { $0.contains("report.pdf") }
+                }
+                try await type(command, shell)
+                try await shell.terminal.shows("report.pdf")
+            case _: try await type(command, shell)
             }
         }
-        #expect(try await shells["desktop"]?.type("cat report.pdf").contains("the report") == true)
+        try await type("cat report.pdf", desktop)
+        try await desktop.terminal.shows("the report")
     }
 }
