@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonAccount
 import BatonTestSupport
 import Foundation
+import SystemPackage
 import Testing
 
 /// Commands that handle the account key have it in their memory for as long as they need it, and no longer: what is
@@ -96,5 +98,54 @@ struct LabWipingTests {
         try await expectWiped(
             try lab.start(
                 1, "devices", "revoke", phone, "--yes", "--key-file", lab.keyFile.path, wrapper: search))
+    }
+
+    @Test("An inviter has the key until it has handed the account over, and a joiner by digits never has it")
+    func paired() async throws {
+        let lab = try await HandoffLab(members: 1)
+        defer { lab.down() }
+        let search = Self.search + ["--key-file", lab.keyFile.path]
+        let inviting = try lab.start(
+            1, "account", "invite", "--key-file", lab.keyFile.path, wrapper: search)
+        try await eventually("it invites: \(inviting.errors)") { inviting.errors.contains("--address 10.77.0.1") }
+        #expect(try await found(in: inviting) == ["root"])
+        let joining = try lab.start(
+            2, "account", "join", "--yes", "--address", "10.77.0.1", "--name", "desktop", wrapper: search)
+        joining.program.send("drain")
+        let printed = try await joining.program.line(within: .seconds(60)) { $0.hasPrefix("printed ") }.text
+        #expect(try await found(in: joining).isEmpty)
+        try await eventually("the user is asked: \(inviting.errors)") { inviting.errors.hasSuffix("its screen: ") }
+        inviting.program.send("say \(printed.dropFirst("printed ".count))")
+        try await expectWiped(joining)
+        try await expectWiped(inviting)
+        #expect(inviting.errors.contains("is in the account now"), "\(inviting.errors)")
+    }
+
+    @Test(
+        "Of a key that was decrypted, and of its passphrase, nothing is in a command's memory when it ends",
+        arguments: [["--key"], ["--key", "--qr"]])
+    func decrypted(options: [String]) async throws {
+        let lab = try await HandoffLab(members: 0)
+        defer { lab.down() }
+        let home = lab.folder.appendingPathComponent("kept")
+        let passphrase = "correct horse battery staple"
+        let secret = Array(passphrase.utf8).withUnsafeBytes { SecretBytes(copying: $0) }
+        let store = AccountStore(folder: FilePath(home.appending(path: "state/account").path))
+        _ = try store.create(deviceName: "laptop", passphrase: secret) { key throws(AccountError) in
+            let text = key.formatted().withUnsafeBytes { Data($0) }
+            guard FileManager.default.createFile(atPath: lab.keyFile.path, contents: text) else {
+                throw .noAccount
+            }
+        }
+        let search = Self.search + ["--key-file", lab.keyFile.path]
+        let showing = try lab.start(1, ["account", "show"] + options, home: home, wrapper: search)
+        showing.program.send("pass \(passphrase)")
+        try await eventually("it has the key to print", within: .seconds(60)) {
+            try await found(in: showing).isSuperset(of: ["text", "secret"])
+        }
+        showing.program.send("drain")
+        try await expectWiped(showing)
+        #expect(showing.program.lines.contains { $0.hasPrefix("printed baton1-") })
+        #expect(showing.program.lines.contains { $0.contains("\u{2588}") } == options.contains("--qr"))
     }
 }

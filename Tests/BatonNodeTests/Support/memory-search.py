@@ -6,8 +6,9 @@
 #     memory-search.py [--key-file FILE] COMMAND ARGUMENTS...
 #
 # It reads lines: `type KEY` gives the command the key on standard input, without the line's end; `enter` gives it that;
+# `say LINE` gives it a line that is no secret, and `pass LINE` a passphrase, which is looked for from then on;
 # `look` looks through the memory now, and answers `found NAME...`; `drain` reads the command's standard output, which
-# is a full pipe until then, so that a command that prints is held there, and tells the last line: `printed LINE`. When
+# is a full pipe until then, so that a command that prints is held there, and tells each line: `printed LINE`. When
 # the command has ended, `left NAME...` says what was in its memory when the last of its threads stopped, and `at ...`
 # where. A command that prints the key need not be told to the search: the first key found in it is the one. Of a
 # command that reads it from a file, FILE tells it.
@@ -25,8 +26,17 @@ SEIZE, CONTINUE = 0x4206, 7
 TRACE_CLONE, TRACE_EXIT, KILL_ON_EXIT = 0x8, 0x40, 0x100000
 EXIT, WALL = 6, 0x40000000
 
+# The characters of a QR code in alphanumeric mode (ISO/IEC 18004, table 5).
+CODE_ALPHABET = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:"
 ALPHABET = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 KEY = re.compile(rb"baton1(?:-?[%s]){39}" % ALPHABET)
+
+
+def code_words(text):
+    """The data of the QR code of a key, behind mode and length, which end within the second byte."""
+    values = [CODE_ALPHABET.index(c) for c in text.upper()]
+    bits = "0" * 13 + "".join(f"{45 * a + b:011b}" for a, b in zip(values[::2], values[1::2]))
+    return bytes(int(bits[at : at + 8], 2) for at in range(16, len(bits) - 7, 8))
 
 
 def forms(text):
@@ -39,6 +49,8 @@ def forms(text):
     plain = text.replace(b"-", b"")
     named = {
         "text": [text, plain, plain[6:38]],
+        # For a QR code. The first bytes of freed memory are overwritten by malloc's lists: the last ones are telling.
+        "code": [text.upper()[-14:], code_words(text)[-12:]],
         "values": [values[1:33]],
         "secret": [secret],
         # As the hash takes it: RFC 2104.
@@ -56,6 +68,9 @@ class Search:
 
     def learn(self, text):
         self.needles = forms(text)
+
+    def learn_passphrase(self, text):
+        self.needles.append(("passphrase", text))
 
     def look(self, task):
         """Names of what is in the memory of a thread's process, and where; None where there is no memory any more."""
@@ -144,6 +159,10 @@ def obey():
         if order == "type":
             search.learn(text.encode())
             os.write(keyboard, text.encode())
+        elif order in ("say", "pass"):
+            if order == "pass":
+                search.learn_passphrase(text.encode())
+            os.write(keyboard, text.encode() + b"\n")
         elif order == "enter":
             os.write(keyboard, b"\n")
             os.close(keyboard)
@@ -157,7 +176,9 @@ def obey():
 
 def drain():
     with open(printed, "rb") as reader:
-        say("printed", reader.read().split(b"\n")[-2].decode())
+        for line in iter(reader.readline, b""):
+            if line.strip():
+                say("printed", line.decode().rstrip("\n"))
 
 
 draining = threading.Thread(target=drain)
