@@ -78,6 +78,8 @@ private struct InvitationDialogue {
     private var said: InvitationAnnouncement.Event?
     /// Whether a question is open. Lines that come at another time are dropped, so that none is taken for digits.
     private var isAsking = false
+    /// Whether standard input has ended, so that nobody can answer.
+    private var isAtEnd = false
 
     init(_ server: InvitationServer, _ announcement: InvitationAnnouncement, in account: AccountID) {
         self.server = server
@@ -103,7 +105,7 @@ private struct InvitationDialogue {
         await server.start()
         for await input in inputs {
             switch input {
-            case .event(let event): try take(event)
+            case .event(let event): try await take(event)
             case .announcement(let event): take(event)
             case .line(let line): await take(line)
             case .interrupt:
@@ -142,7 +144,7 @@ private struct InvitationDialogue {
 
     private mutating func take(_ line: String?) async {
         guard let line else {
-            // Nobody can answer the question any more.
+            isAtEnd = true
             if isAsking { await server.stop(.turnedAway) }
             return
         }
@@ -151,18 +153,19 @@ private struct InvitationDialogue {
             isAsking = false
             await server.turnAway()
         } else if let digits = Invitation.digits(in: line) {
-            await server.enter(digits)
+            if await server.enter(digits) { isAsking = false }
         } else {
             Output.prompt("Type all six digits, such as 482 913: ")
         }
     }
 
-    private mutating func take(_ event: InvitationServer.Event) throws {
+    private mutating func take(_ event: InvitationServer.Event) async throws {
         switch event {
         case .asked:
             Output.say("A device asks to join. Enter alone turns it away.")
             Output.prompt(Self.request)
             isAsking = true
+            if isAtEnd { await server.stop(.turnedAway) }
         case .wrong(let left):
             Output.prompt("Those are not its digits. \(Self.tries(left)): ")
         case .lost(let left):

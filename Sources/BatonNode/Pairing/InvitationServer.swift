@@ -102,13 +102,17 @@ package actor InvitationServer {
     }
 
     /// Takes the six digits that the user typed, if a joiner is being asked about.
-    package func enter(_ digits: String) async {
+    ///
+    /// - Returns: whether they were right.
+    @discardableResult
+    package func enter(_ digits: String) async -> Bool {
         let step = invitation.enter(digits)
-        if case .handOver(let deviceKey, let keys) = step {
-            await handOver(to: deviceKey, keys)
-        } else {
+        guard case .handOver(let deviceKey, let keys) = step else {
             await take(step)
+            return false
         }
+        await handOver(to: deviceKey, keys)
+        return true
     }
 
     /// Turns the joiner away. That counts as a failure: see ``Invitation/maximumFailures``.

@@ -84,6 +84,25 @@ final class PairingCommandTests {
         #expect(none.status == ExitStatus.account.rawValue)
     }
 
+    @Test(
+        "Digits that are the whole of a pipe are enough, and an input without any ends the invitation at the question")
+    func endOfInput() async throws {
+        for isEmpty in [true, false] {
+            let (inviter, address) = try await invite()
+            if isEmpty { try inviter.input.close() }
+            let joiner = try start("desktop", "account", "join", "--address", address, "--yes", "--name", "desktop")
+            try await eventually("the user is asked") { text("laptop.err").contains("on its screen: ") }
+            try await eventually("digits are shown") { text("desktop.out").hasSuffix("\n") }
+            if !isEmpty {
+                inviter.input.write(Data(text("desktop.out").utf8))
+                try inviter.input.close()
+            }
+            let expected = isEmpty ? [ExitStatus.interrupted.rawValue, ExitStatus.refused.rawValue] : [0, 0]
+            #expect(
+                [inviter.waitUntilExit().status, joiner.waitUntilExit().status] == expected, "\(text("laptop.err"))")
+        }
+    }
+
     @Test("An invitation without a key, and an address without an invitation, are refused in one sentence")
     func refusals() async throws {
         let piped = try await BuiltCommand.run(["account", "invite"], home: folder + "/laptop")
