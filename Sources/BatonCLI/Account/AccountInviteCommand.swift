@@ -13,7 +13,8 @@ struct AccountInviteCommand: AsyncParsableCommand {
         abstract: "Let a new device join this device's account, without typing its key there.",
         discussion: """
             Run `baton account join` on the new device. It shows six digits: type them here. They show that the two \
-            devices talk to each other and not to somebody in between. An attacker who guesses has three tries in a million.
+            devices talk to each other and not to somebody in between. An attacker who guesses has three tries in a \
+            million.
 
             It asks for the passphrase of `baton account create`, or for the account key if this device does not keep \
             it. An invitation adds one device, and ends after ten minutes.

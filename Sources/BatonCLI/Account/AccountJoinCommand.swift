@@ -19,8 +19,8 @@ struct AccountJoinCommand: AsyncParsableCommand {
             With --key it asks for the account key, and does not show what you type. If standard input is no terminal, \
             the key is its first line. Case, spaces and dashes do not matter. A checksum detects a mistyped key.
 
-            With the key it looks for other devices of the account, to learn which devices were revoked. That takes 3 to 10 s, \
-            and up to 30 s if the network is full of announcements. With --no-wait this device learns it later, from \
+            With the key it looks for other devices of the account, to learn which devices were revoked. That takes \
+            3 to 10 s, and up to 30 s if the network is full of announcements. With --no-wait this device learns it later, from \
             the first device that knows.
 
             The key is never an argument and never in the environment: other programs can read both.

@@ -40,8 +40,8 @@ struct DigitsJoin {
         } catch is SocketError {
             throw CommandError(
                 .unreachable, code: "peerUnreachable",
-                "nobody answers at \(addresses[0]): is the invitation still open, and does a firewall there let TCP port"
-                    + " \(addresses[0].port ?? InvitationServer.port) in?")
+                "nobody answers at \(addresses[0]): is the invitation still open, and does a firewall there let TCP"
+                    + " port \(addresses[0].port ?? InvitationServer.port) in?")
         }
     }
 
