@@ -4,7 +4,7 @@ import Glibc
 
 /// The system's resolver of host names.
 package enum HostName {
-    /// Returns the addresses of a host, in the order in which to try them (RFC 6724).
+    /// Returns the addresses of a host, one at least, in the order in which to try them (RFC 6724).
     ///
     /// Blocks, possibly for many seconds: see getaddrinfo(3). So it is not for an event loop.
     ///
@@ -26,6 +26,7 @@ package enum HostName {
             if let system = info.pointee.ai_addr, let address = SocketAddress(system) { addresses.append(address) }
             next = info.pointee.ai_next
         }
+        guard !addresses.isEmpty else { throw SocketError(.noAddress, while: "looking up \(host)") }
         return addresses
     }
 }
