@@ -18,7 +18,7 @@ struct AccountRotateCommand: AsyncParsableCommand {
             one. If standard input is no terminal, the passphrase is its first line.
 
             Each other device stays in the old account until you run `baton account leave` there, and `baton account \
-            join` with the new key. Until then it and this device do not see each other.
+            join` again. Until then it and this device do not see each other.
 
             To lock out a lost device, `baton devices revoke` is enough if nobody has the key.
 
@@ -63,7 +63,7 @@ struct AccountRotateCommand: AsyncParsableCommand {
             throw CommandError(error)
         }
         Output.say("Write it down. This device, \(SafeText.escaped(new.deviceName)), is in account \(new.id) now.")
-        Output.say("On each other device: stop `baton node`, run `baton account leave`, then `baton account join` with")
-        Output.say("the new key. Start `baton node` here and there.")
+        Output.say("On each other device: stop `baton node`, run `baton account leave`, then `baton account join` while")
+        Output.say("`baton account invite` runs here. Start `baton node` here and there.")
     }
 }
