@@ -63,7 +63,11 @@ struct AccountRotateCommand: AsyncParsableCommand {
             throw CommandError(error)
         }
         Output.say("Write it down. This device, \(SafeText.escaped(new.deviceName)), is in account \(new.id) now.")
-        Output.say("On each other device: stop `baton node`, run `baton account leave`, then `baton account join` while")
-        Output.say("`baton account invite` runs here. Start `baton node` here and there.")
+        Output.say(
+            """
+            On each other device: stop `baton node`, run `baton account leave`, and then
+            `baton account join` while `baton account invite` runs here.
+            Start `baton node` here and there.
+            """)
     }
 }

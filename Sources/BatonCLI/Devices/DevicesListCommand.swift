@@ -47,8 +47,8 @@ struct DevicesListCommand: AsyncParsableCommand {
             return
         }
         guard !devices.isEmpty else {
-            Output.say("No other device has been seen yet: `baton account invite` adds one, and `baton node` there")
-            Output.say("shows it, in the same network.")
+            Output.say("No other device has been seen yet: add one with `baton account invite`.")
+            Output.say("A device of the account is seen while `baton node` runs there, in one network.")
             return
         }
         if let unproved = DeviceRendering.unproved(devices) { Output.say(unproved) }
