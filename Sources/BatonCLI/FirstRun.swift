@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ArgumentParser
 import BatonAccount
 
 /// `baton` without a command: the way into an account, and the state of the node once there is one.
