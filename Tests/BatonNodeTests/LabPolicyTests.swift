@@ -90,7 +90,7 @@ extension LabHandoffTests {
             #expect(status.lines.contains { $0.contains("accept-policy: line 2, column 8") }, "\(status.lines)")
             let checked = try await lab.run(2, "policy", "check", home: home)
             #expect(checked.status == 64 && checked.errors.contains("line 2, column 8"), "\(checked.errors)")
-            #expect(again.errors.contains("what it does not refuse is asked about"))
+            #expect(again.errors.contains("its rules accept nothing and only refuse"))
             #expect(try lab.contents(of: scans) == ["second"])
             #expect(try await lab.run(2, "accept", "--latest", "--to", folder.path, home: home).status == 0)
             #expect(try lab.contents(of: folder) == ["third"])

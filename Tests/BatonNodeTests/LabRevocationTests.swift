@@ -83,7 +83,7 @@ extension LabHandoffTests {
 
             let revoking = try lab.start(
                 1, "devices", "revoke", "phone", "--yes", "--key-file", lab.keyFile.path)
-            try await eventually("the list has arrived") { nodes[0].errors.contains("revocation list 1 holds") }
+            try await eventually("the list has arrived") { nodes[0].errors.contains("1 device is revoked (list 1)") }
             // The live connection, in the middle of a stream.
             try await eventually("the connection is gone", within: .seconds(1)) { !holder.program.isRunning }
             #expect(try await holder.end().status == 68)
@@ -109,7 +109,7 @@ extension LabHandoffTests {
             try await lab.watch(2).listed("Shell")
             #expect(try await lab.run(2, "activities", "--json").events.map(\.title) == ["Shell"])
             #expect(try await device("phone", on: 2, lab) == nil)
-            #expect(desktop.errors.contains("revocation list 1 holds"))
+            #expect(desktop.errors.contains("1 device is revoked (list 1)"))
 
             // The new keys crossed between the command, its node and the other one: nothing that they went through has
             // kept them as they are on the disk.
@@ -167,7 +167,7 @@ extension LabHandoffTests {
                 "rm -rf \"$BATON_HOME/state/account\" && cp -a \"$1/state/account\" \"$BATON_HOME/state/account\"")
             let desktop = try await lab.startNode(2).command
             try await eventually("the desktop has the list again", within: .seconds(30)) {
-                desktop.errors.contains("revocation list 1 holds")
+                desktop.errors.contains("1 device is revoked (list 1)")
             }
             try await awaitKnowledge(of: "desktop", on: 1, lab)
             #expect(try await device("phone", on: 2, lab) == nil)
@@ -209,7 +209,7 @@ extension LabHandoffTests {
 
             let revoking = try lab.start(
                 1, "devices", "revoke", phone, "--yes", "--key-file", lab.keyFile.path)
-            let list = "revocation list 1 holds"
+            let list = "1 device is revoked (list 1)"
             try await eventually("the list has come to the desktop", within: .seconds(40)) {
                 nodes[1].errors.contains(list)
             }
