@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Foundation
 import SystemPackage
 import Testing
@@ -7,12 +8,14 @@ import Testing
 @testable import BatonAccount
 
 @Suite("The store of an account with a passphrase")
-final class SealedAccountKeyStoreTests {
-    private let root = FileManager.default.temporaryDirectory.appending(path: "baton-sealed-\(UUID().uuidString)")
+struct SealedAccountKeyStoreTests {
+    private let scratch: ScratchFolder
     private let passphrase = SecretBytes(of: Array("correct horse".utf8))
-    private func store(_ name: String) -> AccountStore { AccountStore(folder: FilePath(root.path).appending(name)) }
+    private func store(_ name: String) -> AccountStore { AccountStore(folder: scratch.filePath.appending(name)) }
 
-    deinit { try? FileManager.default.removeItem(at: root) }
+    init() throws {
+        scratch = try ScratchFolder("sealed")
+    }
 
     @Test("The key is kept where the account was made, and nowhere else")
     func keeping() throws {
@@ -21,7 +24,7 @@ final class SealedAccountKeyStoreTests {
         let key = try #require(shown)
         let sealed = try #require(try store("first").sealedKey())
         #expect(try sealed.open(with: passphrase, of: account.id) == key)
-        let file = root.path + "/first/account-key"
+        let file = scratch.path + "/first/account-key"
         #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
 
         _ = try store("second").join(key)
