@@ -454,7 +454,7 @@ extension LabHandoffTests {
                 another.status == 75 && another.errors.contains("a node is running here already"), "\(another.errors)")
             let home = try lab.destination("home")
             let homeless = try await lab.run(1, "node", home: home)
-            #expect(homeless.status == 78 && homeless.errors.contains("baton account"), "\(homeless.errors)")
+            #expect(homeless.status == 78 && homeless.errors.contains("run `baton`"), "\(homeless.errors)")
             #expect(try await lab.run(1, "status", home: home).status == 69)
             #expect(try await lab.run(1, "account", "create", home: home).status == 0)
             let taken = try await lab.run(1, "node", "--port", "\(port)", home: home)

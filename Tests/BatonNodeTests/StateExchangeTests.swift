@@ -250,7 +250,7 @@ struct StateExchangeTests {
             await #expect {
                 try await scene.adopt(account.givenLists, wrappedBy: .init(localTo: account.identity))
             } throws: {
-                ($0 as? HandoffError)?.message.contains("will not be when this node is started again") == true
+                ($0 as? HandoffError)?.message.contains("locked out only while this node runs") == true
             }
         }
         try FileManager.default.removeItem(atPath: obstacle)
