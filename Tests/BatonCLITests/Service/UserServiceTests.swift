@@ -54,7 +54,7 @@ struct UserServiceTests {
             user.managerSaid.contains("ready")
         }
         let early = try await user.run("node", "install")
-        #expect(early.status == ExitStatus.account.rawValue && early.errors.contains("baton account create"))
+        #expect(early.status == ExitStatus.account.rawValue && early.errors.contains("run `baton`"))
         #expect(try await user.run("node", "uninstall").errors == "The node is no service here.\n")
         try #require(try await user.run("account", "create").status == 0)
 

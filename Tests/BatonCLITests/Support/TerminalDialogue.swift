@@ -8,7 +8,8 @@ import SystemPackage
 enum TerminalDialogue {
     /// Runs the command to its end.
     ///
-    /// - Parameter answers: questions and answers in turn. An answer is typed when the output ends with its question.
+    /// - Parameter answers: questions and answers in turn. An answer is typed, as a line unless it is ^C, when the
+    ///   output ends with its question.
     /// - Returns: the exit status, and the output of the terminal.
     static func run(
         _ arguments: [String], home: String, answers: [(question: String, answer: String)]
@@ -24,7 +25,8 @@ enum TerminalDialogue {
                 shown += data
                 if answers and shown.endswith(answers[0].encode()):
                     shown = b""
-                    os.write(descriptor, answers[1].encode() + b"\\n")
+                    # Nobody types a line behind a ^C.
+                    os.write(descriptor, answers[1].encode() + (b"" if answers[1] == "\\x03" else b"\\n"))
                     del answers[:2]
                 return data
             os.environ["BATON_HOME"] = answers.pop(0)
