@@ -32,9 +32,22 @@ enum FirstRun {
             "This is my first device: make an account", "Join the account of my other device",
         ])
         if try await choice.ask("Which one?") == 0 {
-            try await AccountCreateCommand.parse([]).run()
+            try await AccountCreateCommand.parse([]).create()
+            try await startNode(AccountCreateCommand.next)
         } else {
-            try await AccountJoinCommand.parse([]).run()
+            try await AccountJoinCommand.parse([]).join()
+            try await startNode(AccountJoinCommand.next)
+        }
+    }
+
+    /// Starts the node as a service, and says what to do then.
+    private static func startNode(_ then: String) async throws {
+        do {
+            try await NodeInstallCommand.parse([]).run()
+            Output.say("Next: \(then).")
+        } catch let error as CommandError {
+            Output.say("The node is no service yet: \(error.message).")
+            sayNext(then)
         }
     }
 

@@ -25,7 +25,16 @@ struct AccountCreateCommand: AsyncParsableCommand {
     @Option(name: .long, help: "What the other devices call this one. (default: the host's name)")
     var name: CommandArgument?
 
+    /// What a user does with a new account.
+    static let next = "`baton account invite` adds another device"
+
     func run() async throws {
+        try await create()
+        FirstRun.sayNext(Self.next)
+    }
+
+    /// Makes the account.
+    func create() async throws {
         try Output.requireReader(of: "the account key")
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         do {
@@ -41,7 +50,6 @@ struct AccountCreateCommand: AsyncParsableCommand {
                 Output.say("Write it down: adding or locking out a device asks for it.")
             }
             Output.say("This device is \(SafeText.escaped(account.deviceName)).")
-            FirstRun.sayNext("`baton account invite` adds another device")
         } catch let error as AccountError {
             throw CommandError(error)
         }

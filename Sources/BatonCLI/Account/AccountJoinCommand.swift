@@ -20,8 +20,8 @@ struct AccountJoinCommand: AsyncParsableCommand {
             the key is its first line. Case, spaces and dashes do not matter. A checksum detects a mistyped key.
 
             With the key it looks for other devices of the account, to learn which devices were revoked. That takes \
-            3 to 10 s, and up to 30 s if the network is full of announcements. With --no-wait this device learns it later, from \
-            the first device that knows.
+            3 to 10 s, and up to 30 s if the network is full of announcements. With --no-wait this device learns it \
+            later, from the first device that knows.
 
             The key is never an argument and never in the environment: other programs can read both.
 
@@ -58,7 +58,16 @@ struct AccountJoinCommand: AsyncParsableCommand {
     /// How long to look for another device: 10 s.
     private static let patience = Duration.seconds(10)
 
+    /// What a user does on a device that has joined.
+    static let next = "`baton devices` shows the others"
+
     func run() async throws {
+        try await join()
+        FirstRun.sayNext(Self.next)
+    }
+
+    /// Joins by digits or by the key.
+    func join() async throws {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         do {
             try store.refuseExisting()
@@ -75,7 +84,6 @@ struct AccountJoinCommand: AsyncParsableCommand {
             if let found { try store.save(KnownDevices(found.met)) }
             Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
             Output.say("Compare the account id with `baton account show` on another device.")
-            FirstRun.sayNext("`baton devices` shows the others")
         } catch let error as AccountError {
             throw CommandError(error)
         }

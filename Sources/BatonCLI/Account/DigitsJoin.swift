@@ -60,7 +60,6 @@ struct DigitsJoin {
                 """)
         let account = try store.finish(handedOver.account)
         Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
-        FirstRun.sayNext("`baton devices` shows the others")
     }
 
     /// The addresses that a text names, with the default port if it has none.

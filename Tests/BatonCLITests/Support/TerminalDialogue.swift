@@ -14,6 +14,13 @@ enum TerminalDialogue {
     static func run(
         _ arguments: [String], home: String, answers: [(question: String, answer: String)]
     ) throws -> (status: Int32, shown: String) {
+        try run(arguments, environment: ["BATON_HOME": home], answers: answers)
+    }
+
+    /// Runs the command with these variables beside those of the tests.
+    static func run(
+        _ arguments: [String], environment: [String: String], answers: [(question: String, answer: String)]
+    ) throws -> (status: Int32, shown: String) {
         let script = """
             import os, pty, sys
             answers = sys.argv[1:-1 - int(sys.argv[-1])]
@@ -29,13 +36,13 @@ enum TerminalDialogue {
                     os.write(descriptor, answers[1].encode() + (b"" if answers[1] == "\\x03" else b"\\n"))
                     del answers[:2]
                 return data
-            os.environ["BATON_HOME"] = answers.pop(0)
             sys.exit(os.waitstatus_to_exitcode(pty.spawn(command, read)))
             """
         let command = [BuiltCommand.path.string] + arguments
-        let dialogue = [home] + answers.flatMap { [$0.question, $0.answer] }
+        let variables = environment.map { "\($0)=\($1)" }
+        let dialogue = answers.flatMap { [$0.question, $0.answer] }
         let (ending, shown) = try ChildProcess.run(
-            ["python3", "-c", script] + dialogue + command + ["\(command.count)"], error: .null)
+            ["env"] + variables + ["python3", "-c", script] + dialogue + command + ["\(command.count)"], error: .null)
         return (ending.status, shown)
     }
 }
