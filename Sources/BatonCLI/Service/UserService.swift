@@ -155,9 +155,8 @@ struct UserService: Sendable {
     private static func require(_ arguments: String...) async throws {
         let answer = try await control(arguments)
         guard !answer.isSuccess else { return }
-        let said = answer.standardError.split(whereSeparator: \.isNewline).first.map(String.init)
-        throw CommandError.failed(
-            "systemctl --user \(arguments.joined(separator: " ")) failed: \(SafeText.escaped(said ?? "it did not say why"))"
-        )
+        let reason = answer.standardError.split(whereSeparator: \.isNewline).first ?? "it did not say why"
+        let command = arguments.joined(separator: " ")
+        throw CommandError.failed("systemctl --user \(command) failed: \(SafeText.escaped(String(reason)))")
     }
 }

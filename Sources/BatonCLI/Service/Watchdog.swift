@@ -26,7 +26,7 @@ struct Watchdog: Sendable {
         interval = .microseconds(microseconds / 2)
     }
 
-    /// Sends a message after each check, until the task is cancelled. There is no message while a check does not return.
+    /// Sends a message after each check, until the task is cancelled. It sends nothing while a check hangs.
     ///
     /// - Parameter check: returns when the process has shown that it works.
     func run(_ check: () async -> Void) async throws(CancellationError) {
