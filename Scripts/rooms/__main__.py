@@ -128,8 +128,8 @@ class Run:
             for line in log:
                 if counts := re.match(r"attacks: (\d+) tried, (\d+) refused, (\d+) proven, (\d+) against", line):
                     self.attacks = [sum(pair) for pair in zip(self.attacks, map(int, counts.groups()))]
-                elif re.match(r" *(seed \d+: |1 GiB, )", line) and not job.is_tests:
-                    self.notes.append(f"{job.name}: {line.strip()}")
+                elif re.search(r"^ *(seed \d+: |1 GiB, )| LOST: ", line) and not job.is_tests:
+                    self.notes.append(f"{job.name}: {' '.join(line.split())}")
 
     def report(self) -> None:
         print(f"\n  {'suites':32} {'tests':>6} {'all processes':>15} {'processor':>11}")
