@@ -27,21 +27,11 @@ extension LabAttackTests {
         func flood() async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
             defer { lab.down() }
-            let tap = try await Tap(lab, host: 1)
-            let nodes = try await lab.startMembers()
+            let siege = try await Siege(lab)
+            let (nodes, watch, before, calm) = (siege.nodes, siege.watch, siege.before, siege.calm)
             let desktop = nodes[1].program.processIdentifier
-            let watch = try lab.watch(2)
             for node in nodes { try prefer(hostOf: node) }
-            let before = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Before")
-            try await watch.listed("Before")
-            let capture = try await tap.end()
-            let record = try #require(capture.announcement(of: 1)).text
-            let calm = try Holdings(of: desktop)
-
-            try lab.lab.command("avahi", "3", "stop")
-            let hexadecimal = record.map { String(format: "%02x", $0) }.joined()
-            let flooder = try lab.startProgram(
-                3, ["python3", "-c", HostilePrograms.flooder, "10.77.0.3", "1000", "500", hexadecimal])
+            let flooder = try siege.flood(instances: 1000, clones: 500)
             try await flooder.program.line { $0 == "round" }
 
             try await attack("1,500 instances use up threads and descriptors") { defence in
@@ -139,20 +129,11 @@ extension LabAttackTests {
         func nextName() async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
             defer { lab.down() }
-            let tap = try await Tap(lab, host: 1)
-            let nodes = try await lab.startMembers()
+            let siege = try await Siege(lab)
+            let (nodes, watch, before, calm) = (siege.nodes, siege.watch, siege.before, siege.calm)
             let desktop = nodes[1].program.processIdentifier
-            let watch = try lab.watch(2)
             for node in nodes { try prefer(hostOf: node) }
-            let before = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Before")
-            try await watch.listed("Before")
-            let record = try #require(try await tap.end().announcement(of: 1)).text
-            let calm = try Holdings(of: desktop)
-
-            try lab.lab.command("avahi", "3", "stop")
-            let hexadecimal = record.map { String(format: "%02x", $0) }.joined()
-            let flooder = try lab.startProgram(
-                3, ["python3", "-c", HostilePrograms.flooder, "10.77.0.3", "0", "500", hexadecimal])
+            let flooder = try siege.flood(instances: 0, clones: 500)
             // Some may have been open before.
             try await eventually("all that probe are at work") {
                 try Holdings(of: desktop).threads >= calm.threads + 12
@@ -164,6 +145,40 @@ extension LabAttackTests {
             try await isFound("Fresh", by: watch, from: node)
             try await fresh.command.end(by: SIGTERM)
             try await flooder.end(by: SIGKILL)
+        }
+
+        /// Two devices that know each other, and a stranger on their network who has heard the laptop's announcement.
+        private struct Siege {
+            let lab: HandoffLab
+            let nodes: [HostCommand]
+            /// Lists on the desktop what the laptop offers.
+            let watch: HostCommand
+            /// Offered on the laptop before the flood.
+            let before: (command: HostCommand, id: String)
+            /// What the desktop's node holds before the flood.
+            let calm: Holdings
+            private let record: [UInt8]
+
+            init(_ lab: HandoffLab) async throws {
+                self.lab = lab
+                let tap = try await Tap(lab, host: 1)
+                nodes = try await lab.startMembers()
+                watch = try lab.watch(2)
+                before = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Before")
+                try await watch.listed("Before")
+                record = try #require(try await tap.end().announcement(of: 1)).text
+                calm = try Holdings(of: nodes[1].program.processIdentifier)
+            }
+
+            /// Announces other names from the stranger's host, again and again: some without a record, and clones with
+            /// the laptop's.
+            func flood(instances: Int, clones: Int) throws -> HostCommand {
+                try lab.lab.command("avahi", "3", "stop")
+                let hexadecimal = record.map { String(format: "%02x", $0) }.joined()
+                let counts = ["\(instances)", "\(clones)"]
+                return try lab.startProgram(
+                    3, ["python3", "-c", HostilePrograms.flooder, "10.77.0.3"] + counts + [hexadecimal])
+            }
         }
 
         /// Waits until a device is found in the flood, within 10 s. The kernel drops packets that Avahi has not read in
