@@ -86,11 +86,14 @@ actor HandoffTable {
         return nil
     }
 
+    /// A handoff that has told its end writes nothing more. It stays in the table until its origin has released the
+    /// claim, and the user may accept again before that.
     private func isReceiving(_ plan: Handoff.Plan, into folder: DestinationFolder) -> Bool {
         entries.values.contains {
             let other = $0.handoff.plan
-            return !$0.isDetached && $0.held == nil && other.origin.id == plan.origin.id
-                && other.activity.id == plan.activity.id && other.destination?.isSame(as: folder) == true
+            return !$0.isDetached && $0.held == nil && !$0.handoff.events.transfer.isOver
+                && other.origin.id == plan.origin.id && other.activity.id == plan.activity.id
+                && other.destination?.isSame(as: folder) == true
         }
     }
 
