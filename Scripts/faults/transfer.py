@@ -202,8 +202,8 @@ class Transfer:
                 # The node goes on without the command: asked again at once it goes on with what has come.
                 if self.is_whole():
                     break
-            elif code == "destinationExists" and self.codes[-2:-1] == ["killed"] and self.is_whole():
-                # It arrived between that look and the question.
+            elif code == "destinationExists" and self.codes[-2:-1] in (["killed"], ["noNode"]) and self.is_whole():
+                # It arrived between that look and the question, or just before its node was killed.
                 break
             elif code not in EXPECTED:
                 raise Lost(f"ended with '{code}', which is none of what such a fault may lead to")
