@@ -7,5 +7,7 @@ struct DevicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
         abstract: "List the other devices of the account that this one knows, or lock one out.",
-        subcommands: [DevicesListCommand.self, DevicesRevokeCommand.self], defaultSubcommand: DevicesListCommand.self)
+        subcommands: [
+            DevicesListCommand.self, DevicesRenameCommand.self, DevicesForgetCommand.self, DevicesRevokeCommand.self,
+        ], defaultSubcommand: DevicesListCommand.self)
 }

@@ -351,6 +351,14 @@ package nonisolated struct WireRequest: Sendable {
     set {kind = .discardPart(newValue)}
   }
 
+  package var editDevices: WireEditDevicesRequest {
+    get {
+      if case .editDevices(let v)? = kind {return v}
+      return WireEditDevicesRequest()
+    }
+    set {kind = .editDevices(newValue)}
+  }
+
   /// On the local socket, from the node to the application. ContinuationStreamRequest goes this way as well.
   package var willSave: WireWillSaveRequest {
     get {
@@ -411,6 +419,7 @@ package nonisolated struct WireRequest: Sendable {
     case transfers(WireTransfersRequest)
     case cancelTransfer(WireCancelTransferRequest)
     case discardPart(WireDiscardPartRequest)
+    case editDevices(WireEditDevicesRequest)
     /// On the local socket, from the node to the application. ContinuationStreamRequest goes this way as well.
     case willSave(WireWillSaveRequest)
     case willContinue(WireWillContinueRequest)
@@ -614,6 +623,14 @@ package nonisolated struct WireResponse: Sendable {
     set {kind = .discardPart(newValue)}
   }
 
+  package var editDevices: WireEditDevicesResponse {
+    get {
+      if case .editDevices(let v)? = kind {return v}
+      return WireEditDevicesResponse()
+    }
+    set {kind = .editDevices(newValue)}
+  }
+
   package var willSave: WireWillSaveResponse {
     get {
       if case .willSave(let v)? = kind {return v}
@@ -672,6 +689,7 @@ package nonisolated struct WireResponse: Sendable {
     case transfers(WireTransfersResponse)
     case cancelTransfer(WireCancelTransferResponse)
     case discardPart(WireDiscardPartResponse)
+    case editDevices(WireEditDevicesResponse)
     case willSave(WireWillSaveResponse)
     case willContinue(WireWillContinueResponse)
     case continueActivity(WireContinueResponse)
@@ -1828,6 +1846,55 @@ package nonisolated struct WireDevice: Sendable {
 
   /// what it was called before, where it is proved
   package var formerNames: [String] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// Changes what the list of devices shows.
+package nonisolated struct WireEditDevicesRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var change: WireEditDevicesRequest.OneOf_Change? = nil
+
+  /// what the other devices call this one from now on
+  package var name: String {
+    get {
+      if case .name(let v)? = change {return v}
+      return String()
+    }
+    set {change = .name(newValue)}
+  }
+
+  /// the id of a device that is absent: it is listed again when it is seen again
+  package var forget: String {
+    get {
+      if case .forget(let v)? = change {return v}
+      return String()
+    }
+    set {change = .forget(newValue)}
+  }
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated enum OneOf_Change: Equatable, Sendable {
+    /// what the other devices call this one from now on
+    case name(String)
+    /// the id of a device that is absent: it is listed again when it is seen again
+    case forget(String)
+
+  }
+
+  package init() {}
+}
+
+package nonisolated struct WireEditDevicesResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -3334,7 +3401,7 @@ nonisolated extension WireTransferBottleneck: SwiftProtobuf._ProtoNameProviding 
 
 nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Request"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{18}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{1}transfers\0\u{3}cancel_transfer\0\u{3}discard_part\0\u{4}\u{d}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{18}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{1}transfers\0\u{3}cancel_transfer\0\u{3}discard_part\0\u{4}\u{2}edit_devices\0\u{4}\u{b}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3628,6 +3695,19 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
           self.kind = .discardPart(v)
         }
       }()
+      case 53: try {
+        var v: WireEditDevicesRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .editDevices(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .editDevices(v)
+        }
+      }()
       case 64: try {
         var v: WireWillSaveRequest?
         var hadOneofValue = false
@@ -3779,6 +3859,10 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
       guard case .discardPart(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 51)
     }()
+    case .editDevices?: try {
+      guard case .editDevices(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 53)
+    }()
     case .willSave?: try {
       guard case .willSave(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 64)
@@ -3809,7 +3893,7 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Response"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}failure\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{17}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{1}transfers\0\u{3}cancel_transfer\0\u{3}discard_part\0\u{4}\u{d}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}failure\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{17}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{1}transfers\0\u{3}cancel_transfer\0\u{3}discard_part\0\u{4}\u{2}edit_devices\0\u{4}\u{b}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4116,6 +4200,19 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
           self.kind = .discardPart(v)
         }
       }()
+      case 53: try {
+        var v: WireEditDevicesResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .editDevices(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .editDevices(v)
+        }
+      }()
       case 64: try {
         var v: WireWillSaveResponse?
         var hadOneofValue = false
@@ -4270,6 +4367,10 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
     case .discardPart?: try {
       guard case .discardPart(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 51)
+    }()
+    case .editDevices?: try {
+      guard case .editDevices(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 53)
     }()
     case .willSave?: try {
       guard case .willSave(let v)? = self.kind else { preconditionFailure() }
@@ -6112,6 +6213,82 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.present != rhs.present {return false}
     if lhs.proved != rhs.proved {return false}
     if lhs.formerNames != rhs.formerNames {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireEditDevicesRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".EditDevicesRequest"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}forget\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.change != nil {try decoder.handleConflictingOneOf()}
+          self.change = .name(v)
+        }
+      }()
+      case 2: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.change != nil {try decoder.handleConflictingOneOf()}
+          self.change = .forget(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.change {
+    case .name?: try {
+      guard case .name(let v)? = self.change else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 1)
+    }()
+    case .forget?: try {
+      guard case .forget(let v)? = self.change else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 2)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireEditDevicesRequest, rhs: WireEditDevicesRequest) -> Bool {
+    if lhs.change != rhs.change {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireEditDevicesResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".EditDevicesResponse"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireEditDevicesResponse, rhs: WireEditDevicesResponse) -> Bool {
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

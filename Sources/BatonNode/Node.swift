@@ -209,7 +209,7 @@ package actor Node {
             service: PeerService(offers: offers, documents: documents, exchange: exchange, streams: budget.streams),
             offers: offers, loops: loops, limits: limits, budget: budget.devices, on: loop, logger: logger)
         let announcer = Announcer(
-            account: stored, epoch: epoch, listeners: listeners, gate: gate, offers: offers, discovery: discovery,
+            account: account, epoch: epoch, listeners: listeners, gate: gate, offers: offers, discovery: discovery,
             guards: seams.guards, on: loop, logger: logger)
         let handoffs = HandoffTable()
         let control = ControlServer(

@@ -151,6 +151,7 @@ struct ClaimAttacks {
             ("register", .register(.init())), ("handoffSwitch", .handoffSwitch(.init())),
             ("documentRead", .documentRead(.init())), ("access", .access(.init())), ("transfers", .transfers(.init())),
             ("cancelTransfer", .cancelTransfer(.init())), ("discardPart", .discardPart(.init())),
+            ("editDevices", .editDevices(.with { $0.name = "another" })),
         ]
         for (name, kind) in requests {
             try await attack("\(name), which is for the user's own programs") { defence in

@@ -29,7 +29,8 @@ struct AnnouncerTests {
             isFixed: false, at: [], on: loop, logger: logger
         ) { () throws(SocketError) in try Listener.onAllAddresses(port: 0, on: loop) }
         let announcer = Announcer(
-            account: device.account, epoch: 1, listeners: listeners, gate: GateKeeper(of: device.id) {}, offers: offers,
+            account: CurrentAccount(device.account), epoch: 1, listeners: listeners, gate: GateKeeper(of: device.id) {},
+            offers: offers,
             discovery: discovery, guards: .all, on: loop, logger: logger)
         func salt() async throws -> [UInt8] {
             var record = try #require(await discovery.record)

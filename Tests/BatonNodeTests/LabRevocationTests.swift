@@ -49,16 +49,31 @@ extension LabHandoffTests {
             print("host \(host) saw that \(name) knows after \(ContinuousClock.now - began)")
         }
 
-        @Test("A listing of devices meets those that are only announced, in both directions")
+        @Test("A listing meets devices that are only announced, shows their new names, and loses who is forgotten")
         func meeting() async throws {
             let lab = try await HandoffLab(["laptop", "desktop"])
             defer { lab.down() }
-            _ = try await startNodes(lab, 2)
+            let nodes = try await startNodes(lab, 2)
             for (host, other) in [(1, "desktop"), (2, "laptop")] {
                 try await eventually("host \(host) has met \(other)", within: .seconds(60)) {
                     try await device(other, on: host, lab)?.contains("\"proved\":true") == true
                 }
             }
+            let renamed = try await lab.run(2, "devices", "rename", " tower ")
+            #expect(renamed.status == 0 && renamed.errors == "This device is tower now.\n", "\(renamed)")
+            try await eventually("the laptop shows the new name and the old one") {
+                try await device("tower", on: 1, lab)?.contains("\"formerNames\":[\"desktop\"]") == true
+            }
+            #expect(try await lab.run(2, "account", "show", "--json").lines.first?.contains("\"tower\"") == true)
+
+            let present = try await lab.run(1, "devices", "forget", "tower")
+            #expect(present.status != 0 && present.errors.contains("it is on the network now"), "\(present)")
+            #expect(try await nodes[1].end(by: SIGTERM).status == 0)
+            try await eventually("the tower has gone") {
+                try await device("tower", on: 1, lab)?.contains("\"present\":false") == true
+            }
+            #expect(try await lab.run(1, "devices", "forget", "desktop").status == 0)
+            #expect(try await device("tower", on: 1, lab) == nil)
         }
 
         @Test("A revoked device is out at once and stays out; who slept or joins later learns of it")

@@ -63,6 +63,14 @@ package struct NodeClient: Sendable {
         return (devices, answer.listsApart)
     }
 
+    /// Changes what the list of devices shows.
+    package func editDevices(_ change: WireEditDevicesRequest.OneOf_Change) async throws(HandoffError) {
+        let request = WireEditDevicesRequest.with { $0.change = change }
+        guard case .editDevices = try await connection.answer(to: .editDevices(request)) else {
+            throw .unexpectedAnswer
+        }
+    }
+
     /// Hands revocation lists over: the node keeps to them from now on, and tells the other devices.
     package func adopt(_ lists: [WireSignedList]) async throws(HandoffError) {
         var request = WireAdoptStateRequest()

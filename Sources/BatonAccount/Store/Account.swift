@@ -22,7 +22,7 @@ package struct Account: Sendable {
     package let identity: DeviceIdentity
 
     /// The name this device shows to the account's other devices.
-    package let deviceName: String
+    package var deviceName: String
 
     /// The revocation lists that hold.
     package internal(set) var state: AccountState = .initial

@@ -19,6 +19,18 @@ extension AccountStore {
         }.get()
     }
 
+    /// Gives this device another name.
+    ///
+    /// - Throws: ``AccountError/nodeRunning`` if a node runs: the node changes the name then.
+    package func setDeviceName(_ name: String) throws(AccountError) {
+        try withExclusiveAccess { () throws(AccountError) in
+            try refuseNodeExclusively()
+            var account = try load()
+            account.deviceName = name
+            try save(stateOf: account)
+        }
+    }
+
     /// Stores the state and keys of an account after a merge. The caller has the account's ``hold()``.
     ///
     /// Keys are written first, then the lists that need them. After a crash between the two the account is unchanged.

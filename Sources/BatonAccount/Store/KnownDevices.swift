@@ -63,6 +63,16 @@ extension AccountStore {
             entries.filter { DeviceID($0.deviceID) != nil && (try? DeviceName.validated($0.name)) == $0.name })
     }
 
+    /// Forgets a device.
+    ///
+    /// - Throws: ``AccountError/nodeRunning`` if a node runs: the node forgets the device then.
+    package func forget(_ deviceID: String) throws(AccountError) {
+        try withExclusiveAccess { () throws(AccountError) in
+            try refuseNodeExclusively()
+            try save(KnownDevices(try loadKnownDevices().entries.filter { $0.deviceID != deviceID }))
+        }
+    }
+
     /// Saves the devices that are known.
     package func save(_ devices: KnownDevices) throws(AccountError) {
         let encoder = JSONEncoder()

@@ -106,7 +106,7 @@ struct DeviceChoice {
         return """
             "\(SafeText.escaped(text))" was only announced, and no connection has proved that it is a device of the \
             account. No proved device has or had that name: see `baton devices` for the names that they have now. To \
-            revoke this one all the same, give its whole id
+            choose this one all the same, give its whole id
             \(lines)
             """
     }

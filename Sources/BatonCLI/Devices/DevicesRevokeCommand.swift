@@ -56,7 +56,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
         let store = CommandEnvironment.accountStore(home)
         do {
             let own = try store.load()
-            let node = try await Self.node(of: home, store)
+            let node = try await NodeAccess.node(of: home, storing: store, otherwise: "nothing was revoked")
             let known: [KnownDevice]
             if let node {
                 known = try await node.devices().devices.map(KnownDevice.init)
@@ -120,20 +120,6 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             throw CommandError.failed("\(error)")
         } catch let error as HandoffError {
             throw CommandError(error)
-        }
-    }
-
-    /// The node that stores the list; nil only if none runs. A node that runs and cannot be reached would not see a
-    /// list that this command writes, and would overwrite it.
-    private static func node(of home: Home, _ store: AccountStore) async throws -> NodeClient? {
-        do {
-            return try await NodeClient.connect(to: home)
-        } catch .noNode {
-            try store.refuseNode()
-            return nil
-        } catch {
-            let failure = NodeAccess.failure(error, home)
-            throw CommandError(failure.status, code: failure.code, "nothing was revoked: \(failure.message)")
         }
     }
 

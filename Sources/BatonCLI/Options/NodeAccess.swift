@@ -28,6 +28,24 @@ enum NodeAccess {
         }
     }
 
+    /// The node that stores a change of the account; nil only if none runs. A node that runs and cannot be reached would
+    /// not see what a command writes, and would overwrite it.
+    ///
+    /// - Parameter unchanged: what a failure means, for people.
+    static func node(
+        of home: Home, storing store: AccountStore, otherwise unchanged: String
+    ) async throws -> NodeClient? {
+        do {
+            return try await NodeClient.connect(to: home)
+        } catch .noNode {
+            try store.refuseNode()
+            return nil
+        } catch {
+            let failure = failure(error, home)
+            throw CommandError(failure.status, code: failure.code, "\(unchanged): \(failure.message)")
+        }
+    }
+
     /// Waits for the next node after one has stopped, and connects to it.
     ///
     /// - Parameter isOver: whether the caller no longer needs a node.

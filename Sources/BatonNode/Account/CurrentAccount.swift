@@ -27,6 +27,13 @@ final class CurrentAccount: Sendable {
         return account.withLock { $0.isRevoked(device) }
     }
 
+    /// Gives this device another name.
+    ///
+    /// - Parameter name: as ``DeviceName`` allows it.
+    func rename(to name: String) {
+        account.withLock { $0.deviceName = name }
+    }
+
     /// Takes lists over.
     ///
     /// - Returns: the account with them, or nil where they said nothing new.

@@ -239,8 +239,26 @@ actor StateExchange {
         return true
     }
 
-    /// Stores the account as it is now, which may be more than what was taken last.
-    private func persist() async throws(HandoffError) {
+    /// Gives this device another name, which the other devices learn by its next announcement.
+    ///
+    /// - Throws: `invalidRequest` if no device can have that name. `internal` if it cannot be stored.
+    func rename(to name: String) async throws(HandoffError) {
+        do {
+            account.rename(to: try DeviceName.validated(name))
+        } catch {
+            throw HandoffError(.invalidRequest, "\(error)")
+        }
+        await announcer?.publish()
+        do {
+            try await save()
+        } catch {
+            throw HandoffError(
+                .internal, "the name holds until this node stops, because it cannot be stored: \(error)")
+        }
+    }
+
+    /// Stores the account as it is now, which may be more than what was changed last.
+    private func save() async throws(AccountError) {
         let account = account.value
         let result: Result<Void, AccountError> = await withCheckedContinuation { continuation in
             storage.submit { [store] in
@@ -248,9 +266,13 @@ actor StateExchange {
                     returning: Result { () throws(AccountError) in try store.save(stateOf: account) })
             }
         }
+        try result.get()
+        stored = account.state.revision
+    }
+
+    private func persist() async throws(HandoffError) {
         do {
-            try result.get()
-            stored = account.state.revision
+            try await save()
         } catch {
             logger.error("the revocation list holds until this node stops, because it cannot be stored: \(error)")
             storeAgain()

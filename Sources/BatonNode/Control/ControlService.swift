@@ -86,6 +86,8 @@ struct ControlService: Sendable {
             try await cancelTransfer(request, on: stream)
         case .discardPart(let request):
             try await discardPart(request, on: stream)
+        case .editDevices(let request):
+            try await editDevices(request, on: stream)
         case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState,
             .willSave, .willContinue, .continueActivity, .didFail:
             throw HandoffError(.unsupported, "this request is not for the local socket")
@@ -162,6 +164,18 @@ struct ControlService: Sendable {
                     $0.formerNames = peer.formerNames.other(than: peer.name)
                 })
         }
+        await stream.finish()
+    }
+
+    private func editDevices(
+        _ request: WireEditDevicesRequest, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        switch request.change {
+        case .name(let name): try await exchange.rename(to: name)
+        case .forget(let device): try await directory.forget(device)
+        case nil: throw HandoffError(.invalidRequest, "the request changes nothing")
+        }
+        try await stream.respond(.editDevices(.init()))
         await stream.finish()
     }
 

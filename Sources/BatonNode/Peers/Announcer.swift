@@ -31,7 +31,7 @@ actor Announcer {
     private let discovery: ServiceDiscovery
     private let offers: Offers
     private let gate: GateKeeper
-    private let deviceName: String
+    private let account: CurrentAccount
     private let listeners: PeerListeners
     private let logger: Logger
     private var sealer: AdvertisementSealer
@@ -41,7 +41,7 @@ actor Announcer {
     private var isStopped = false
 
     init(
-        account: Account, epoch: UInt64, listeners: PeerListeners, gate: GateKeeper, offers: Offers,
+        account: CurrentAccount, epoch: UInt64, listeners: PeerListeners, gate: GateKeeper, offers: Offers,
         discovery: ServiceDiscovery, guards: AdvertisementGuards, on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
@@ -50,7 +50,8 @@ actor Announcer {
         self.listeners = listeners
         self.gate = gate
         self.logger = logger
-        deviceName = account.deviceName
+        self.account = account
+        let account = account.value
         sealer = AdvertisementSealer(
             identity: account.identity, keys: account.currentKeys, epoch: epoch, guards: guards)
         gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
@@ -107,7 +108,7 @@ actor Announcer {
         let before = told
         told = Set(visible.map(\.id))
         var content = AdvertisementContent(
-            port: listeners.port, addresses: Self.ownAddresses(), deviceName: deviceName,
+            port: listeners.port, addresses: Self.ownAddresses(), deviceName: account.value.deviceName,
             current: visible.last.map { AdvertisedActivity($0) },
             otherActivities: UInt8(clamping: visible.dropLast().count))
         content.timeToLive = content.maximumTimeToLive

@@ -143,6 +143,25 @@ actor PeerDirectory {
         save()
     }
 
+    /// Forgets a device that is absent. It is known again when it is seen again.
+    ///
+    /// - Throws: `invalidRequest` if the device is announced now, or is not known.
+    func forget(_ id: String) throws(HandoffError) {
+        guard let device = DeviceID(id), let peer = table.peers[device] else {
+            throw HandoffError(.invalidRequest, "this device is not known")
+        }
+        guard !peer.isPresent else {
+            throw HandoffError(
+                .invalidRequest,
+                "it is on the network now, and would be known again at once: stop its node first, or lock it out with"
+                    + " `baton devices revoke`")
+        }
+        table.remove(device: device)
+        outdated.remove(device)
+        changed()
+        save()
+    }
+
     /// The account has other lists or keys: revoked devices are forgotten, and what could not be opened is tried again.
     func accountChanged() {
         opener = account.opener

@@ -74,8 +74,8 @@ struct PeerService: Sendable {
                 try await stream.respond(.release(.init()))
                 await stream.finish()
             case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
-                .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .willSave, .willContinue,
-                .continueActivity, .didFail:
+                .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices, .willSave,
+                .willContinue, .continueActivity, .didFail:
                 try await localRequests?(request, stream)
             }
         } catch {
@@ -97,8 +97,8 @@ struct PeerService: Sendable {
         case .accountState, .activityList, .payload, .documentManifest, .continuationStream, .continued, .release:
             break
         case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
-            .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .willSave, .willContinue,
-            .continueActivity, .didFail:
+            .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices, .willSave,
+            .willContinue, .continueActivity, .didFail:
             guard localRequests != nil else {
                 throw HandoffError(.unsupported, "this request is for the local socket only")
             }

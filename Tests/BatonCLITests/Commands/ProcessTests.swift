@@ -94,6 +94,17 @@ struct ProcessTests {
         let noNode = try await BuiltCommand.run(["status"], home: folder.path + "/2")
         #expect(noNode.errors == "baton: no node is running here: start one with `baton node`\n")
 
+        // Without a node the account itself gets the name.
+        let renamed = try await BuiltCommand.run(["devices", "rename", "den"], home: folder.path + "/2")
+        #expect(renamed.status == 0 && renamed.errors == "This device is den now.\n")
+        let den = try await BuiltCommand.run(["account", "show", "--json"], home: folder.path + "/2")
+        #expect(den.output.contains("\"den\""))
+        let long = String(repeating: "n", count: 64)
+        let tooLong = try await BuiltCommand.run(["devices", "rename", long], home: folder.path + "/2")
+        #expect(tooLong.status == ExitStatus.usage.rawValue && tooLong.errors.contains("63 is the most"))
+        let unknown = try await BuiltCommand.run(["devices", "forget", "phone"], home: folder.path + "/2")
+        #expect(unknown.status == ExitStatus.usage.rawValue && unknown.errors.contains("no device \"phone\" is known"))
+
         // Revoke without a node, by the id of a device that was never seen. The id is part of its certificate.
         let lost = try await BuiltCommand.run(["account", "show", "--json"], home: folder.path + "/3")
         let id = String(lost.output.split(separator: "\"")[11])
