@@ -19,8 +19,8 @@ struct AcceptCommand: AsyncParsableCommand {
             started if it does not run; see `baton applications`.
 
             Without such an application, a web page opens in your browser, and its URL is printed. A document goes \
-            into the current directory, or into --to, and its path is printed; an existing file is never replaced. For \
-            any other activity the fields are printed.
+            into the current directory, or into --to, and its path is printed; an existing file is never replaced: see \
+            --on-conflict. For any other activity the fields are printed.
 
             If the other device goes away, the transfer goes on by itself when it is back within 10 minutes. Later, or \
             after ^C, another `baton accept` goes on from the part that is here. The part is kept for a week.
@@ -41,7 +41,7 @@ struct AcceptCommand: AsyncParsableCommand {
     @Argument(
         help: ArgumentHelp("The activity's id or title, or enough of its beginning.", valueName: "activity"),
         completion: .activities)
-    var name: CommandArgument?
+    var activity: CommandArgument?
 
     @Flag(name: .long, help: "If there are several, accept the newest.")
     var latest = false
@@ -60,6 +60,21 @@ struct AcceptCommand: AsyncParsableCommand {
         help: ArgumentHelp("The folder for a document. (default: the current directory)", valueName: "dir"),
         completion: .directory)
     var to: CommandArgument?
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("What the document is called here. (default: its own name)", valueName: "name"))
+    var name: CommandArgument?
+
+    /// What happens to a document whose name is taken.
+    enum Conflict: String, ExpressibleByArgument, CaseIterable {
+        case rename, fail
+    }
+
+    @Option(
+        name: .long,
+        help: "If the name is taken: rename appends a number, as in \"film (2).bin\"; fail leaves the document there.")
+    var onConflict = Conflict.fail
 
     @Flag(name: .long, help: "Connect standard input and output to a stream of the offering application.")
     var stream = false
@@ -105,6 +120,13 @@ struct AcceptCommand: AsyncParsableCommand {
         if to != nil, stream || print {
             throw ValidationError("--to is for documents; \(stream ? "--stream" : "--print") fetches none")
         }
+        if name != nil || onConflict == .rename, stream || print || range != nil {
+            let other = stream ? "--stream" : print ? "--print" : "--range"
+            throw ValidationError("--name and --on-conflict are for documents; \(other) fetches none")
+        }
+        if let name, (try? DocumentLabel(name.bytes)) == nil {
+            throw ValidationError("--name takes a name of 1 to 255 bytes without a slash; --to names the folder")
+        }
         if application != nil, stream || print {
             throw ValidationError("--application and \(stream ? "--stream" : "--print") exclude each other")
         }
@@ -128,7 +150,7 @@ struct AcceptCommand: AsyncParsableCommand {
         // If the reader of the output goes away, the write fails, and the handoff is ended properly.
         signal(SIGPIPE, SIG_IGN)
         let choice = ActivityChoice(
-            name: name.map { ActivityName(text: $0.text) }, isLatest: latest, device: from?.text)
+            name: activity.map { ActivityName(text: $0.text) }, isLatest: latest, device: from?.text)
         let reporter = AcceptReporter(isJSON: output.json, isStream: stream)
         let interruption = AcceptInterruption()
         let interrupts = await interruption.watch()
@@ -182,6 +204,8 @@ struct AcceptCommand: AsyncParsableCommand {
             let folder = CommandEnvironment.absolute(to?.path ?? ".")
             try DestinationCheck.check(folder)
             request.destination = .init(folder.bytes)
+            request.name = .init(name?.bytes ?? [])
+            request.renames = onConflict == .rename
         }
         request.toApplication = !stream && !print && range == nil
         request.application = application?.text ?? ""

@@ -105,7 +105,7 @@ extension HandoffError.Code {
         case .noSuchActivity, .applicationGone: "see what there is with `baton activities`"
         case .peerUnreachable: "check that the other device is awake and on this network, then see `baton devices`"
         case .connectionLost: "accept it again: a document goes on from what has come"
-        case .destinationExists: "name another folder with --to, or move the file away"
+        case .destinationExists: "choose another name with --name or --on-conflict rename, or another folder with --to"
         case .destinationUnwritable, .destinationFull: "name another folder with --to"
         case .streamsUnsupported: "accept it without --stream"
         case .documentChanged: "accept it again when it is no longer written to"

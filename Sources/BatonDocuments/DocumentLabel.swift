@@ -30,7 +30,7 @@ package struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// A label of bytes that nobody has looked at: for tests, which see what the look is good for.
+    /// A label of bytes that nobody has looked at.
     package init(unchecked bytes: [UInt8]) {
         self.bytes = bytes
     }
@@ -41,6 +41,21 @@ package struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
     package init(of path: FilePath) throws(DocumentError) {
         guard let name = path.lastComponent, name.kind == .regular else { throw DocumentError(.noName, path.displayed) }
         try self.init(name.withPlatformString { Array(bytesOf: $0) })
+    }
+
+    /// The name with a number, as file managers write it: `film (2).bin`, `photos (2)` for a folder.
+    ///
+    /// The number stands before the last dot of a file's name. A long name is cut, so that the result has at most
+    /// ``maximumLength`` bytes.
+    func numbered(_ number: Int, isFolder: Bool) -> DocumentLabel {
+        let dot = isFolder ? nil : bytes.dropFirst().lastIndex(of: UInt8(ascii: "."))
+        let suffix = Array(" (\(number))".utf8) + bytes[(dot ?? bytes.endIndex)...].suffix(Self.maximumLength / 2)
+        var stem = bytes[..<(dot ?? bytes.endIndex)].prefix(Self.maximumLength - suffix.count)
+        // Not in the middle of a character of UTF-8.
+        if stem.count < dot ?? bytes.count {
+            while let last = stem.popLast(), last & 0xC0 == 0x80 {}
+        }
+        return DocumentLabel(unchecked: stem + suffix)
     }
 
     /// The name for people, escaped.

@@ -2706,6 +2706,12 @@ package nonisolated struct WireAcceptRequest: Sendable {
 
   package var shownKind: WireActivityKind = .application
 
+  /// what the document is called here; empty: as its origin calls it
+  package var name: Data = Data()
+
+  /// where that name is taken, another one with a number is chosen: `film (2).bin`
+  package var renames: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -7519,7 +7525,7 @@ nonisolated extension WireDiscardPartResponse: SwiftProtobuf.Message, SwiftProto
 
 nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".AcceptRequest"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0\u{3}to_application\0\u{1}application\0\u{1}against\0\u{1}look\0\u{3}or_newest\0\u{3}shown_title\0\u{3}shown_kind\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0\u{3}to_application\0\u{1}application\0\u{1}against\0\u{1}look\0\u{3}or_newest\0\u{3}shown_title\0\u{3}shown_kind\0\u{1}name\0\u{1}renames\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -7538,6 +7544,8 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
       case 9: try { try decoder.decodeSingularBoolField(value: &self.orNewest) }()
       case 10: try { try decoder.decodeSingularStringField(value: &self._shownTitle) }()
       case 11: try { try decoder.decodeSingularEnumField(value: &self.shownKind) }()
+      case 12: try { try decoder.decodeSingularBytesField(value: &self.name) }()
+      case 13: try { try decoder.decodeSingularBoolField(value: &self.renames) }()
       default: break
       }
     }
@@ -7581,6 +7589,12 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if self.shownKind != .application {
       try visitor.visitSingularEnumField(value: self.shownKind, fieldNumber: 11)
     }
+    if !self.name.isEmpty {
+      try visitor.visitSingularBytesField(value: self.name, fieldNumber: 12)
+    }
+    if self.renames != false {
+      try visitor.visitSingularBoolField(value: self.renames, fieldNumber: 13)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -7596,6 +7610,8 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.orNewest != rhs.orNewest {return false}
     if lhs._shownTitle != rhs._shownTitle {return false}
     if lhs.shownKind != rhs.shownKind {return false}
+    if lhs.name != rhs.name {return false}
+    if lhs.renames != rhs.renames {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

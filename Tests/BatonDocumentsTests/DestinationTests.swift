@@ -37,6 +37,34 @@ struct DestinationTests {
         fixture.expectOnly(["report.pdf"])
     }
 
+    @Test(
+        "A name that is taken gets a number",
+        arguments: [
+            ("film.bin", false, "film (2).bin"), ("film.tar.gz", false, "film.tar (2).gz"), ("film", false, "film (2)"),
+            (".profile", false, ".profile (2)"), ("photos.2026", true, "photos.2026 (2)"),
+            (String(repeating: "ä", count: 127), true, String(repeating: "ä", count: 125) + " (2)"),
+            (String(repeating: "n", count: 251) + ".bin", false, String(repeating: "n", count: 246) + " (2).bin"),
+        ])
+    func numbered(_ name: String, _ isFolder: Bool, _ expected: String) throws {
+        let label = try DocumentLabel(Array(name.utf8)).numbered(2, isFolder: isFolder)
+        #expect(String(decoding: label.bytes, as: UTF8.self) == expected)
+        #expect(try DocumentLabel(label.bytes) == label)
+    }
+
+    @Test("A free name is found up to 99, and nothing is replaced")
+    func freeLabel() async throws {
+        let folder = try await DestinationFolder.open(fixture.document.removingLastComponent())
+        let label = try DocumentLabel(Array("report.pdf".utf8))
+        #expect(try await folder.freeLabel(for: label, isFolder: false) == label)
+        try fixture.scratch.makeFile("destination/report.pdf", [7])
+        for number in 2..<99 { try fixture.scratch.makeFile("destination/report (\(number)).pdf", [7]) }
+        let last = try await folder.freeLabel(for: label, isFolder: false)
+        #expect(last.description == "report (99).pdf")
+        try fixture.scratch.makeFile("destination/report (99).pdf", [7])
+        let code = await DocumentFixture.code { _ = try await folder.freeLabel(for: label, isFolder: false) }
+        #expect(code == .destinationExists)
+    }
+
     enum Obstacle: CaseIterable {
         case file, folder, linkToNowhere, linkToFile, pipe
     }

@@ -94,6 +94,8 @@ struct AcceptPolicyTests {
             ("ask max=1 max=2", 1, 11, "twice"), ("ask max=much", 1, 5, "no size"),
             ("ask max=1.2345GB", 1, 5, "no size"),
             ("accept device=laptop", 1, 1, "to=FOLDER"), ("refuse to=/tmp", 1, 8, "is for accept"),
+            ("ask on-conflict=rename", 1, 5, "is for accept"),
+            ("accept to=/tmp on-conflict=replace", 1, 16, "rename or fail"),
             ("accept to=Scans", 1, 8, "begin with / or ~/"), ("ask device=\"a b", 1, 5, "never closed"),
             ("ask device=a\u{1B}b", 1, 13, "control character"), ("accept to=~anna/x", 1, 8, "begin with"),
         ])

@@ -68,6 +68,16 @@ struct LabHandoffTests {
         #expect(again.status == 73)
         #expect(again.events.last?.code == "destinationExists")
         #expect(try lab.contents(of: folder) == ["report.pdf"])
+        // Beside it, under a name that the user chooses, or lets the node choose.
+        for (options, name) in [
+            (["--name", "copy.pdf"], "copy.pdf"), (["--on-conflict", "rename"], "report (2).pdf"),
+            (["--name", "copy.pdf", "--on-conflict", "rename"], "copy (2).pdf"),
+        ] {
+            let beside = try await lab.start(2, ["accept", "--to", folder.path] + options).end()
+            #expect(beside.lines == [folder.appendingPathComponent(name).path], "\(beside)")
+        }
+        #expect(
+            try lab.contents(of: folder) == ["copy (2).pdf", "copy.pdf", "report (2).pdf", "report.pdf"])
 
         let ended = try await offer.command.end(by: SIGTERM)
         #expect(ended.status == 0)

@@ -35,7 +35,8 @@ extension LabHandoffTests {
             let origin = lab.folder.appendingPathComponent("o")
             let scans = try lab.destination("scans")
             try write(
-                "accept device=origin type=public.* max=1MB to=\(scans.path)\nrefuse max=3MB\n", home)
+                "accept device=origin type=public.* max=1MB to=\(scans.path) on-conflict=rename\nrefuse max=3MB\n", home
+            )
             _ = try await lab.startNode(1, home: origin)
             let node = try await lab.startNode(2, home: home).command
             // The origin as well: before that it has no name for who takes something over.
@@ -46,11 +47,14 @@ extension LabHandoffTests {
             }
 
             // Accepted: it comes by itself, once, and its origin is told.
+            try Data("mine".utf8).write(to: scans.appendingPathComponent("small"))
             let small = try lab.document("small", bytes: 500_000, seed: 40)
             let offer = try lab.start(1, ["offer", "--json", small.path], home: origin)
             try await offer.event("continued") { $0.device == "taker" }
-            try await eventually("it is here") { try lab.contents(of: scans) == ["small"] }
-            let copy = scans.appendingPathComponent("small")
+            try await eventually("it is here") { try lab.contents(of: scans) == ["small", "small (2)"] }
+            #expect(try String(contentsOf: scans.appendingPathComponent("small"), encoding: .utf8) == "mine")
+            try FileManager.default.removeItem(at: scans.appendingPathComponent("small"))
+            let copy = scans.appendingPathComponent("small (2)")
             #expect(FileManager.default.contentsEqual(atPath: copy.path, andPath: small.path))
             #expect(node.errors.contains("accept policy, line 1"))
             try FileManager.default.removeItem(at: copy)

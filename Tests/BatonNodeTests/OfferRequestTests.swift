@@ -44,6 +44,8 @@ struct OfferRequestTests {
         #expect(page.kind == .web && page.type == ActivityType.browsingWeb && page.title == "Web page")
         #expect(page.summary.hasWebPage_p)
         #expect(page.payload.webPageURL == "https://example.org/")
+        // Its address is its title only for the user of this device.
+        #expect(page.ownTitle == "https://example.org/" && page.summary.title == "Web page")
         // A web page that stands for an application's activity makes it no web page.
         let both = try OfferedActivity(request { $0.webPageURL = "http://example.org" }, document: nil)
         #expect(both.kind == .application && both.summary.hasWebPage_p)

@@ -55,10 +55,10 @@ package final class DestinationFolder: Sendable {
         _ path: FilePath, checks: ReceivingChecks
     ) async throws(DocumentError) -> DestinationFolder {
         let executor = try BlockingExecutor.forDocument(nil, "baton-folder")
-        return try await Opener(executor: executor).open(path, checks)
+        return try await Worker(executor: executor).open(path, checks)
     }
 
-    private actor Opener {
+    private actor Worker {
         nonisolated let executor: BlockingExecutor
         nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -67,6 +67,36 @@ package final class DestinationFolder: Sendable {
         func open(_ path: FilePath, _ checks: ReceivingChecks) throws(DocumentError) -> DestinationFolder {
             try DestinationFolder(path, checks: checks)
         }
+
+        func freeLabel(
+            for label: DocumentLabel, isFolder: Bool, in folder: DestinationFolder
+        ) throws(DocumentError) -> DocumentLabel {
+            var (candidate, number) = (label, 1)
+            while true {
+                do throws(DocumentError) {
+                    try folder.requireAbsent(candidate)
+                    return candidate
+                } catch {
+                    guard error.code == .destinationExists, number < DestinationFolder.highestNumber else {
+                        throw error
+                    }
+                    number += 1
+                    candidate = label.numbered(number, isFolder: isFolder)
+                }
+            }
+        }
+    }
+
+    /// The highest number that a document gets because its name is taken: 99.
+    private static let highestNumber = 99
+
+    /// A name that nothing in the folder has: the one of a document, or the same with a number. It looks on a thread
+    /// that may block. If somebody takes the name later, the document is not put in place under it.
+    ///
+    /// - Throws: `destinationExists` if 99 names are taken, `badName`, `destinationNotWritable`, `busy`.
+    package func freeLabel(for label: DocumentLabel, isFolder: Bool) async throws(DocumentError) -> DocumentLabel {
+        let executor = try BlockingExecutor.forDocument(nil, "baton-folder")
+        return try await Worker(executor: executor).freeLabel(for: label, isFolder: isFolder, in: self)
     }
 
     /// Opens the folder where the caller may block.

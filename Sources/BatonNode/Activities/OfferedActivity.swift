@@ -38,6 +38,12 @@ struct OfferedActivity: Sendable {
     /// Seconds since 1970: when it became current.
     let since: UInt64
 
+    /// The title of a page that nobody named, for other devices: the address stays here until a user accepts.
+    static let unnamedPage = "Web page"
+
+    /// The title for the user of this device: a page that nobody named has its address for a title.
+    var ownTitle: String { kind == .web && title == Self.unnamedPage ? webPageURL : title }
+
     /// What others know of the team.
     var teamTag: TeamTag { TeamTag(of: team) }
 

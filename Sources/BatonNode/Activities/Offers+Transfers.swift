@@ -14,6 +14,7 @@ extension Offers {
         offers.reversed().map(\.activity).filter { !$0.isExpired() }.map { activity in
             .with {
                 $0.activity = activity.summary
+                $0.activity.title = activity.ownTitle
                 $0.application = activity.application
                 $0.switchedOff = !handoffSwitch.isOn(for: activity.application)
             }
@@ -49,7 +50,7 @@ extension WireTransfer {
             $0.id = Data(id.bytes)
             $0.direction = .sending
             $0.state = claim.isAway ? .waiting : claim.progress == nil ? .starting : .running
-            $0.title = claim.activity.title
+            $0.title = claim.activity.ownTitle
             $0.device = claim.device.name
             $0.deviceID = claim.device.id
             $0.activityID = Data(claim.activity.id.bytes)

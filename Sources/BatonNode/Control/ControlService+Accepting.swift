@@ -35,7 +35,8 @@ extension ControlService {
             activity: summary, origin: origin, candidates: found.candidates, destination: destination,
             keepsClaim: request.streams,
             printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
-            takesReplacement: request.orNewest, copies: try Self.copies(in: request))
+            takesReplacement: request.orNewest, copies: try Self.copies(in: request),
+            label: try Self.label(in: request), renames: request.renames)
         let wanted = request.application
         let isPage = summary.type == ActivityType.browsingWeb
         // Whether one that claims hosts may open a page says the page's host, also where the user has named it.
@@ -100,6 +101,16 @@ extension ControlService {
             throw HandoffError(
                 .noSuchActivity, "\(origin.name) offers this as \(what) now: look at it again, and accept that",
                 device: origin.name)
+        }
+    }
+
+    /// What the document is to be called; nil: as its origin calls it.
+    private static func label(in request: WireAcceptRequest) throws(HandoffError) -> DocumentLabel? {
+        guard !request.name.isEmpty else { return nil }
+        do {
+            return try DocumentLabel(request.name)
+        } catch {
+            throw HandoffError(.invalidRequest, "the name for the document has to be one name of a file")
         }
     }
 

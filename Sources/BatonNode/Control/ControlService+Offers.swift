@@ -18,7 +18,7 @@ extension ControlService {
                 .offer(
                     .with {
                         $0.activityID = Data(activity.id.bytes)
-                        $0.title = activity.title
+                        $0.title = activity.ownTitle
                     }))
         } catch {
             await offers.withdraw(offer: id)
@@ -81,7 +81,7 @@ extension ControlService {
             .withdraw(
                 .with {
                     $0.activityID = Data(activity.id.bytes)
-                    $0.title = activity.title
+                    $0.title = activity.ownTitle
                 }))
         await stream.finish()
     }

@@ -178,9 +178,9 @@ extension OfferedActivity {
         return ["http", "https"].contains(url.scheme?.lowercased()) && url.host?.isEmpty == false
     }
 
-    /// What an activity without a title is called. Never its URL, which stays here until a user accepts.
+    /// What an activity without a title is called.
     private static func title(_ type: String) -> String {
-        type == ActivityType.browsingWeb ? "Web page" : type
+        type == ActivityType.browsingWeb ? unnamedPage : type
     }
 
     private static func isInType(_ scalar: Unicode.Scalar) -> Bool {

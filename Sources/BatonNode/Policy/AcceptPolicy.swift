@@ -31,6 +31,9 @@ package struct AcceptPolicy: Sendable, Hashable {
         /// Where an accepted document goes: absolute. Only with ``Action/accept``, and then always.
         package internal(set) var destination: FilePath?
 
+        /// A document whose name is taken there gets another name with a number, instead of being left to the user.
+        package internal(set) var renames = false
+
         var device: String?
         var type: String?
         var maximumSize: UInt64?

@@ -47,7 +47,7 @@ extension AcceptPolicy {
 
 /// One line of a policy.
 private struct RuleParser {
-    private static let conditions = ["device", "type", "max", "network", "to"]
+    private static let conditions = ["device", "type", "max", "network", "to", "on-conflict"]
 
     let line: Int
     let bytes: [UInt8]
@@ -99,6 +99,16 @@ private struct RuleParser {
                 throw error(at: start, "to=FOLDER is for accept; \(rule.action.rawValue) writes nothing")
             }
             rule.destination = try FilePath(configured: value, home: home, line: line, column: start + 1)
+            return
+        }
+        if name == "on-conflict" {
+            guard rule.action == .accept else {
+                throw error(at: start, "on-conflict is for accept; \(rule.action.rawValue) writes nothing")
+            }
+            guard ["rename", "fail"].contains(value) else {
+                throw error(at: start, "on-conflict is rename or fail, not \"\(value)\"")
+            }
+            rule.renames = value == "rename"
             return
         }
         guard value != "*" else { return }

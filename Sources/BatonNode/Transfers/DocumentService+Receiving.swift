@@ -30,6 +30,8 @@ struct DocumentOrder: Sendable {
     let origin: String
     /// The destination, held open since the user said yes.
     let folder: DestinationFolder
+    /// What it is called here; nil: as its origin calls it.
+    var label: DocumentLabel?
     /// Older copies of it on this device, which it is built upon.
     var copies: [FilePath] = []
     /// One more, which nobody has named.
@@ -76,7 +78,7 @@ extension DocumentService {
         ended: @Sendable (_ kept: UInt64) -> Void = { _ in },
         progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
-        let tree = description.tree
+        var tree = description.tree
         if order.folder.checks.contains(.shownName) {
             try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
         }
@@ -84,6 +86,7 @@ extension DocumentService {
             try Self.refuseFolder(tree, listedAs: order.type)
             try order.rule?.require(type: nil, size: AcceptPolicy.Rule.size(of: tree))
         }
+        if let label = order.label { tree = tree.called(label) }
         var hasMisbuilt = false
         do {
             let isTrusted = order.trust.isThere

@@ -19,7 +19,7 @@ struct ParsingTests {
         let command = try AcceptCommand.parse([
             "3F2a", "--from", "laptop", "--wait", "1.5", "--to", "x", "--json",
         ])
-        #expect(command.name?.text == "3F2a")
+        #expect(command.activity?.text == "3F2a")
         #expect(command.wait == 1.5)
         #expect(command.output.json)
     }
@@ -29,7 +29,9 @@ struct ParsingTests {
         arguments: [
             ["accept", "--wait", "x"], ["accept", "--wait=-1"], ["accept", "--wait", "nan"],
             ["accept", "--stream", "--print"], ["accept", "--stream", "--to", "x"], ["accept", "--print", "--to", "x"],
-            ["accept", "--from", ""], ["withdraw", ""],
+            ["accept", "--from", ""], ["withdraw", ""], ["accept", "--name", "a/b"], ["accept", "--name", ".."],
+            ["accept", "--stream", "--name", "x"], ["accept", "--on-conflict", "replace"],
+            ["accept", "--range", "0-1", "--on-conflict", "rename"],
             ["node", "--port", "1023"], ["node", "--port", "65536"],
             ["account", "join", "baton1-qqqq"], ["bogus"],
         ])
