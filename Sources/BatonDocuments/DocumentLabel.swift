@@ -30,7 +30,7 @@ package struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// A label of bytes that nobody has looked at.
+    /// A label of bytes of which the caller knows that they are one.
     package init(unchecked bytes: [UInt8]) {
         self.bytes = bytes
     }
@@ -45,17 +45,16 @@ package struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
 
     /// The name with a number, as file managers write it: `film (2).bin`, `photos (2)` for a folder.
     ///
-    /// The number stands before the last dot of a file's name. A long name is cut, so that the result has at most
-    /// ``maximumLength`` bytes.
+    /// The number stands before the last dot of a file's name, if what follows looks like an extension: at most 16 bytes.
+    /// A long name is cut between two characters, so that the result has at most ``maximumLength`` bytes.
     func numbered(_ number: Int, isFolder: Bool) -> DocumentLabel {
         let dot = isFolder ? nil : bytes.dropFirst().lastIndex(of: UInt8(ascii: "."))
-        let suffix = Array(" (\(number))".utf8) + bytes[(dot ?? bytes.endIndex)...].suffix(Self.maximumLength / 2)
-        var stem = bytes[..<(dot ?? bytes.endIndex)].prefix(Self.maximumLength - suffix.count)
-        // Not in the middle of a character of UTF-8.
-        if stem.count < dot ?? bytes.count {
-            while let last = stem.popLast(), last & 0xC0 == 0x80 {}
-        }
-        return DocumentLabel(unchecked: stem + suffix)
+        let end = dot.map { bytes.count - $0 <= 17 ? $0 : bytes.count } ?? bytes.count
+        let suffix = Array(" (\(number))".utf8) + bytes[end...]
+        var cut = min(end, Self.maximumLength - suffix.count)
+        // A byte 10xxxxxx goes on with a character of UTF-8.
+        while cut > 0, cut < end, bytes[cut] & 0xC0 == 0x80 { cut -= 1 }
+        return DocumentLabel(unchecked: bytes[..<cut] + suffix)
     }
 
     /// The name for people, escaped.

@@ -43,7 +43,11 @@ struct DestinationTests {
             ("film.bin", false, "film (2).bin"), ("film.tar.gz", false, "film.tar (2).gz"), ("film", false, "film (2)"),
             (".profile", false, ".profile (2)"), ("photos.2026", true, "photos.2026 (2)"),
             (String(repeating: "ä", count: 127), true, String(repeating: "ä", count: 125) + " (2)"),
-            (String(repeating: "n", count: 251) + ".bin", false, String(repeating: "n", count: 246) + " (2).bin"),
+            (
+                "notes." + String(repeating: "x", count: 40), false,
+                "notes." + String(repeating: "x", count: 40) + " (2)"
+            ),
+            (String(repeating: "n", count: 251) + ".bin", false, String(repeating: "n", count: 247) + " (2).bin"),
         ])
     func numbered(_ name: String, _ isFolder: Bool, _ expected: String) throws {
         let label = try DocumentLabel(Array(name.utf8)).numbered(2, isFolder: isFolder)
@@ -51,18 +55,26 @@ struct DestinationTests {
         #expect(try DocumentLabel(label.bytes) == label)
     }
 
-    @Test("A free name is found up to 99, and nothing is replaced")
-    func freeLabel() async throws {
-        let folder = try await DestinationFolder.open(fixture.document.removingLastComponent())
-        let label = try DocumentLabel(Array("report.pdf".utf8))
-        #expect(try await folder.freeLabel(for: label, isFolder: false) == label)
+    @Test("A document whose name is taken gets a number up to 99, and nothing is replaced")
+    func renamed() async throws {
+        let naming = DocumentNaming(label: nil, renames: true)
         try fixture.scratch.makeFile("destination/report.pdf", [7])
         for number in 2..<99 { try fixture.scratch.makeFile("destination/report (\(number)).pdf", [7]) }
-        let last = try await folder.freeLabel(for: label, isFolder: false)
-        #expect(last.description == "report (99).pdf")
-        try fixture.scratch.makeFile("destination/report (99).pdf", [7])
-        let code = await DocumentFixture.code { _ = try await folder.freeLabel(for: label, isFolder: false) }
+        // Two at once, which both begin while the last name is free.
+        var writers: [DocumentWriter] = []
+        for version in [1, 2] as [UInt64] {
+            let tree = try DocumentFixture.tree(1000, version: version)
+            writers.append(
+                try await DocumentWriter.create(
+                    tree, from: DocumentFixture.origin, in: try DestinationFolder(fixture.folder),
+                    ledger: fixture.ledger, naming: naming))
+            try await writers.last?.begin([0..<1])
+            try await writers.last?.write(DocumentFixture.records(content))
+        }
+        #expect(try await writers[0].commit().lastComponent?.string == "report (99).pdf")
+        let code = await DocumentFixture.code { _ = try await writers[1].commit() }
         #expect(code == .destinationExists)
+        #expect(try DocumentFixture.read(fixture.document) == [7])
     }
 
     enum Obstacle: CaseIterable {

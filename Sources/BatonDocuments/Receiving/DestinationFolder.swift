@@ -55,10 +55,10 @@ package final class DestinationFolder: Sendable {
         _ path: FilePath, checks: ReceivingChecks
     ) async throws(DocumentError) -> DestinationFolder {
         let executor = try BlockingExecutor.forDocument(nil, "baton-folder")
-        return try await Worker(executor: executor).open(path, checks)
+        return try await Opener(executor: executor).open(path, checks)
     }
 
-    private actor Worker {
+    private actor Opener {
         nonisolated let executor: BlockingExecutor
         nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -67,36 +67,6 @@ package final class DestinationFolder: Sendable {
         func open(_ path: FilePath, _ checks: ReceivingChecks) throws(DocumentError) -> DestinationFolder {
             try DestinationFolder(path, checks: checks)
         }
-
-        func freeLabel(
-            for label: DocumentLabel, isFolder: Bool, in folder: DestinationFolder
-        ) throws(DocumentError) -> DocumentLabel {
-            var (candidate, number) = (label, 1)
-            while true {
-                do throws(DocumentError) {
-                    try folder.requireAbsent(candidate)
-                    return candidate
-                } catch {
-                    guard error.code == .destinationExists, number < DestinationFolder.highestNumber else {
-                        throw error
-                    }
-                    number += 1
-                    candidate = label.numbered(number, isFolder: isFolder)
-                }
-            }
-        }
-    }
-
-    /// The highest number that a document gets because its name is taken: 99.
-    private static let highestNumber = 99
-
-    /// A name that nothing in the folder has: the one of a document, or the same with a number. It looks on a thread
-    /// that may block. If somebody takes the name later, the document is not put in place under it.
-    ///
-    /// - Throws: `destinationExists` if 99 names are taken, `badName`, `destinationNotWritable`, `busy`.
-    package func freeLabel(for label: DocumentLabel, isFolder: Bool) async throws(DocumentError) -> DocumentLabel {
-        let executor = try BlockingExecutor.forDocument(nil, "baton-folder")
-        return try await Worker(executor: executor).freeLabel(for: label, isFolder: isFolder, in: self)
     }
 
     /// Opens the folder where the caller may block.
@@ -200,10 +170,13 @@ package final class DestinationFolder: Sendable {
         return place.isAbsolute ? place : nil
     }
 
-    /// Makes sure that nothing has this name yet: no file, no folder, no link, not even one that leads nowhere.
+    /// Makes sure that nothing has the name of a document yet: no file, no folder, no link, not even one that leads
+    /// nowhere.
     ///
-    /// - Throws: `destinationExists`, `badName` (longer than this file system allows), `destinationNotWritable`.
-    func requireAbsent(_ label: DocumentLabel) throws(DocumentError) {
+    /// - Throws: `destinationExists`, unless a name that is taken gets a number; `badName` (longer than this file system
+    ///   allows), `destinationNotWritable`.
+    func requireAbsent(_ label: DocumentLabel, _ naming: DocumentNaming = .own) throws(DocumentError) {
+        let label = naming.label ?? label
         do {
             _ = try label.withCString { (name) throws(Errno) in try SystemCalls.status(of: name, in: file) }
         } catch .noSuchFileOrDirectory {
@@ -211,7 +184,7 @@ package final class DestinationFolder: Sendable {
         } catch {
             throw DocumentError(creatingFailed: error, label, in: path)
         }
-        throw DocumentError(.destinationExists, path(of: label).displayed)
+        guard naming.renames else { throw DocumentError(.destinationExists, path(of: label).displayed) }
     }
 
     /// Makes a new, empty file that only this user can open.
@@ -284,6 +257,29 @@ package final class DestinationFolder: Sendable {
             throw DocumentError(.destinationExists, path(of: label).displayed, underlyingError: .fileExists)
         } catch {
             throw DocumentError(namingFailed: error, label, in: path)
+        }
+    }
+
+    /// Gives a part its final name, never in the place of something else.
+    ///
+    /// - Returns: the name that it has got.
+    /// - Throws: as ``rename(_:to:withLink:)``. `destinationExists` also if all names with a number are taken.
+    func rename(
+        _ name: [UInt8], to label: DocumentLabel, _ naming: DocumentNaming, isFolder: Bool, withLink: Bool = false
+    ) throws(DocumentError) -> DocumentLabel {
+        let wanted = naming.label ?? label
+        var (candidate, number) = (wanted, 1)
+        while true {
+            do throws(DocumentError) {
+                try rename(name, to: candidate, withLink: withLink)
+                return candidate
+            } catch {
+                guard naming.renames, error.code == .destinationExists, number < DocumentNaming.highestNumber else {
+                    throw error
+                }
+                number += 1
+                candidate = wanted.numbered(number, isFolder: isFolder)
+            }
         }
     }
 

@@ -62,6 +62,7 @@ package actor DocumentWriter {
     ///   - sharedCopy: one that nobody has named: it is done without where it cannot be read or is of another kind, and
     ///     without its files of less than ``OlderCopy/leastSharedSize``.
     ///   - identity: which document it is; another one of its name keeps what has come of it.
+    ///   - naming: what the document is called in the folder.
     ///   - executor: the thread that blocks; one of its own by default.
     /// - Throws: `destinationExists`, `destinationMissing`, `destinationNotWritable`, `destinationUnsuitable`,
     ///   `destinationFull`, `badName`, `tooLarge`, `stateUnavailable`, `busy`, `notConfinable`, `writeFailed`; what
@@ -69,11 +70,11 @@ package actor DocumentWriter {
     package static func create(
         _ tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
         against copies: [FilePath] = [], requiringCopies: Bool = true, sharedCopy: FilePath? = nil,
-        identity: DocumentIdentity = .unknown, executor: BlockingExecutor? = nil
+        identity: DocumentIdentity = .unknown, naming: DocumentNaming = .own, executor: BlockingExecutor? = nil
     ) async throws(DocumentError) -> DocumentWriter {
         let executor = try BlockingExecutor.forDocument(executor, "baton-writer")
         let writer = DocumentWriter(tree, executor)
-        try await writer.open(folder, ledger, (origin, identity), (copies, requiringCopies), sharedCopy)
+        try await writer.open(folder, ledger, (origin, identity), (copies, requiringCopies), sharedCopy, naming)
         return writer
     }
 
@@ -174,7 +175,7 @@ package actor DocumentWriter {
 
     private func open(
         _ folder: DestinationFolder, _ ledger: PartFileLedger, _ source: (origin: String, identity: DocumentIdentity),
-        _ copies: (paths: [FilePath], areRequired: Bool), _ sharedCopy: FilePath?
+        _ copies: (paths: [FilePath], areRequired: Bool), _ sharedCopy: FilePath?, _ naming: DocumentNaming
     ) throws(DocumentError) {
         var opened: [OlderCopy] = []
         for copy in copies.paths.prefix(OlderCopy.limit) {
@@ -191,7 +192,8 @@ package actor DocumentWriter {
         }
         state = .receiving(
             try Reception(
-                of: tree, from: source.origin, in: folder, ledger: ledger, against: opened, identity: source.identity))
+                of: tree, from: source.origin, in: folder, ledger: ledger, against: opened, identity: source.identity,
+                naming: naming))
     }
 
     private func current() throws(DocumentError) -> Reception {

@@ -27,6 +27,7 @@ final class PartFile: Part {
     let label: DocumentLabel
 
     private let folder: DestinationFolder
+    private let naming: DocumentNaming
     private let ledger: PartFileLedger
     private let file: OwnedDescriptor
     /// Where it is, and who remembers it.
@@ -51,7 +52,7 @@ final class PartFile: Part {
         for label: DocumentLabel, _ entry: DocumentEntry.File, modified: FileIdentity.Time? = nil,
         permissions: UInt16? = nil, at place: PartPlace
     ) throws(DocumentError) {
-        try place.folder.requireAbsent(label)
+        try place.folder.requireAbsent(label, place.naming)
         let made = try Self.make(label, place.folder, place.ledger)
         let record = made.record
         self.init(label, entry, modified, permissions, place, made.takeFile(), record)
@@ -70,7 +71,7 @@ final class PartFile: Part {
         modified: FileIdentity.Time? = nil, permissions: UInt16? = nil, isOfOtherVersion: Bool = false,
         at place: PartPlace
     ) throws(DocumentError) {
-        try place.folder.requireAbsent(label)
+        try place.folder.requireAbsent(label, place.naming)
         guard
             let file = try place.folder.reopenFile(record.name, inode: record.inode, for: label),
             // It had its size from the start: of one that was cut since, nobody knows what is left.
@@ -95,6 +96,7 @@ final class PartFile: Part {
     ) {
         self.label = label
         folder = place.folder
+        naming = place.naming
         ledger = place.ledger
         output = PartOutput(of: file, size: entry.isSparse ? 0 : entry.size)
         self.file = file
@@ -188,10 +190,10 @@ final class PartFile: Part {
         guard folder.holds(record.name, inode: record.inode) else {
             throw DocumentError(.writeFailed, label.description, underlyingError: .noSuchFileOrDirectory)
         }
-        try folder.rename(record.name, to: label, withLink: withLink)
+        let placed = try folder.rename(record.name, to: label, naming, isFolder: false, withLink: withLink)
         // Somebody who may write to the folder can exchange the part file between a look and the renaming: what stands
         // under the name now has to be what was received.
-        guard folder.holds(label.bytes, inode: record.inode) else {
+        guard folder.holds(placed.bytes, inode: record.inode) else {
             throw DocumentError(.writeFailed, label.description, underlyingError: .staleNFSFileHandle)
         }
         state = .over
@@ -203,7 +205,7 @@ final class PartFile: Part {
             // Saying "failed" here would be the greater untruth.
         }
         ledger.remove(record)
-        return folder.path(of: label)
+        return folder.path(of: placed)
     }
 
     /// Removes the part file, once. Something else that somebody put under its name stays.

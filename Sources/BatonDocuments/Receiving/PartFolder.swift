@@ -24,6 +24,7 @@ final class PartFolder {
     let asideName: [UInt8]
 
     private let name: [UInt8]
+    private let naming: DocumentNaming
     /// Files that are there: made now, or looked at.
     private var known: [Bool]
     /// Whether everything that is in it was made by this object.
@@ -41,10 +42,10 @@ final class PartFolder {
     ///   ... Nothing is left behind then.
     convenience init(
         creating tree: DocumentTree, named name: [UInt8], in destination: DestinationFolder,
-        umask: mode_t = ProcessUmask.current
+        umask: mode_t = ProcessUmask.current, naming: DocumentNaming = .own
     ) throws(DocumentError) {
         if destination.checks.contains(.linksInside) { try tree.requireLinksInside() }
-        try destination.requireAbsent(tree.label)
+        try destination.requireAbsent(tree.label, naming)
         try destination.requireRoom(for: tree)
         try destination.requireNaming(of: tree.label)
         guard let root = try destination.makeFolder(name, for: tree.label) else {
@@ -56,7 +57,7 @@ final class PartFolder {
         } catch {
             throw DocumentError(writingFailed: error, tree.label)
         }
-        self.init(tree, name, inode, root, in: destination, umask, isNew: true)
+        self.init(tree, name, inode, root, in: destination, umask, naming, isNew: true)
     }
 
     /// Opens the folder of an earlier transfer, and removes from it what the document, as it is now, has not.
@@ -67,14 +68,14 @@ final class PartFolder {
     /// - Throws: `incomplete` where there is no such folder any more, or something in it that cannot be removed.
     convenience init(
         reopening tree: DocumentTree, named name: [UInt8], inode: UInt64, in destination: DestinationFolder,
-        umask: mode_t = ProcessUmask.current, keeping kept: Set<[UInt8]>? = nil
+        umask: mode_t = ProcessUmask.current, naming: DocumentNaming = .own, keeping kept: Set<[UInt8]>? = nil
     ) throws(DocumentError) {
         if destination.checks.contains(.linksInside) { try tree.requireLinksInside() }
-        try destination.requireAbsent(tree.label)
+        try destination.requireAbsent(tree.label, naming)
         guard let root = try destination.reopenFolder(name, inode: inode, for: tree.label) else {
             throw DocumentError(.incomplete, tree.label.description)
         }
-        self.init(tree, name, inode, root, in: destination, umask, isNew: false)
+        self.init(tree, name, inode, root, in: destination, umask, naming, isNew: false)
         do throws(DocumentError) {
             try removeExtraneous(keeping: kept)
         } catch {
@@ -87,13 +88,14 @@ final class PartFolder {
 
     private init(
         _ tree: DocumentTree, _ name: [UInt8], _ inode: UInt64, _ root: consuming OwnedDescriptor,
-        in destination: DestinationFolder, _ umask: mode_t, isNew: Bool
+        in destination: DestinationFolder, _ umask: mode_t, _ naming: DocumentNaming, isNew: Bool
     ) {
         self.tree = tree
         self.inode = inode
         self.destination = destination
         self.name = name
         self.umask = umask
+        self.naming = naming
         self.isNew = isNew
         self.root = root
         asideName = PartFileName.aside(of: name)
@@ -220,15 +222,15 @@ final class PartFolder {
         guard destination.holdsFolder(name, inode: inode) else {
             throw DocumentError(.writeFailed, tree.label.description, underlyingError: .noSuchFileOrDirectory)
         }
-        try destination.rename(name, to: tree.label)
+        let placed = try destination.rename(name, to: tree.label, naming, isFolder: true)
         // As with a part file: what stands under the name now has to be what was received.
-        guard destination.holdsFolder(tree.label.bytes, inode: inode) else {
+        guard destination.holdsFolder(placed.bytes, inode: inode) else {
             throw DocumentError(.writeFailed, tree.label.description, underlyingError: .staleNFSFileHandle)
         }
         isOver = true
         // It has its name; only a power cut in the next seconds could take that away.
         try? destination.synchronize()
-        return destination.path(of: tree.label)
+        return destination.path(of: placed)
     }
 
     /// Whether somebody has taken it away.

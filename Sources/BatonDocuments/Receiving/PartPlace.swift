@@ -12,6 +12,7 @@ struct PartPlace: Sendable {
     let boot: BootID
     /// The folder of the ledger. A confined thread cannot open it.
     let records: RecordFolder
+    var naming = DocumentNaming.own
 
     /// Makes durable who a part is of, and that it, its record and its journal have names: what a journal vouches for
     /// is of no use where a power cut takes these away.

@@ -33,7 +33,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     ///   part throws.
     init(
         of tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
-        against copies: [OlderCopy] = [], identity: DocumentIdentity = .unknown
+        against copies: [OlderCopy] = [], identity: DocumentIdentity = .unknown, naming: DocumentNaming = .own
     ) throws(DocumentError) {
         do {
             thread = try PrivateThread(name: "baton-confined")
@@ -57,7 +57,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                     error.isShortage ? .busy : .notConfinable, folder.path.displayed, underlyingError: error)
             }
             let place = PartPlace(
-                folder: folder, ledger: ledger, umask: umask, boot: header.boot, records: records)
+                folder: folder, ledger: ledger, umask: umask, boot: header.boot, records: records,
+                naming: naming)
             var parts: [UnfinishedDocument] = []
             for part in found.map({ $0.renumbered(at: place) }) where try self.isThere(part, at: place) {
                 parts.append(part)
@@ -167,7 +168,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             }
         }
         // Nothing is given up for what cannot be put in place.
-        try place.folder.requireAbsent(tree.label)
+        try place.folder.requireAbsent(tree.label, place.naming)
         guard place.folder.hasRoom(for: tree, inPlaceOf: stale) else {
             throw DocumentError(.destinationFull, tree.label.description, underlyingError: .noSpace)
         }

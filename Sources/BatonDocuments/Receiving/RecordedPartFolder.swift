@@ -23,7 +23,8 @@ final class RecordedPartFolder: Part {
         // First without an inode, so that no moment exists in which the folder has no record.
         try place.ledger.enter(record)
         do throws(DocumentError) {
-            folder = try PartFolder(creating: tree, named: record.name, in: place.folder, umask: place.umask)
+            folder = try PartFolder(
+                creating: tree, named: record.name, in: place.folder, umask: place.umask, naming: place.naming)
             record.inode = folder.inode
             try place.ledger.enter(record)
         } catch {
@@ -51,7 +52,7 @@ final class RecordedPartFolder: Part {
     ) throws(DocumentError) {
         folder = try PartFolder(
             reopening: tree, named: record.name, inode: record.inode, in: place.folder, umask: place.umask,
-            keeping: kept)
+            naming: place.naming, keeping: kept)
         self.record = record
         ledger = place.ledger
     }

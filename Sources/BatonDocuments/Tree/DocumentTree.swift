@@ -15,7 +15,7 @@ package struct DocumentTree: Sendable {
     private static let checksumStep = 16 << 10
 
     /// The name that the document has.
-    package private(set) var label: DocumentLabel
+    package let label: DocumentLabel
     /// How the bytes of its files are cut.
     package let layout: ChunkLayout
     /// Which state it is: the same for as long as the same is in it, each file with the same version and each link with
@@ -37,13 +37,6 @@ package struct DocumentTree: Sendable {
 
     /// Whether it is a folder.
     package var isFolder: Bool { entries[0].shape == .folder }
-
-    /// The same document under another name.
-    package func called(_ label: DocumentLabel) -> DocumentTree {
-        var tree = self
-        tree.label = label
-        return tree
-    }
 
     /// An entry, the document itself at 0. The index has to exist.
     package subscript(index: Int) -> DocumentEntry { entries[index].unpacked(names) }

@@ -36,7 +36,7 @@ extension ControlService {
             keepsClaim: request.streams,
             printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
             takesReplacement: request.orNewest, copies: try Self.copies(in: request),
-            label: try Self.label(in: request), renames: request.renames)
+            naming: DocumentNaming(label: try Self.label(in: request), renames: request.renames))
         let wanted = request.application
         let isPage = summary.type == ActivityType.browsingWeb
         // Whether one that claims hosts may open a page says the page's host, also where the user has named it.

@@ -68,12 +68,10 @@ extension Handoff {
         let toldSignatures = Lock(TransferRetry.Told())
         var order = DocumentOrder(
             title: plan.activity.title, type: plan.activity.type, origin: plan.origin.id, folder: destination,
-            copies: plan.copies,
-            rule: plan.rule)
+            naming: plan.naming, copies: plan.copies, rule: plan.rule)
         while true {
             do {
                 let description = try await document.description()
-                if order.label == nil { order.label = try await label(of: description.tree, in: destination) }
                 order.sharedCopy = await sharedCopy(of: description)
                 let (connection, claim) = try await presentClaim()
                 toldSignatures.withLock { $0.begin(having: progress.received) }
@@ -116,19 +114,6 @@ extension Handoff {
                 if error.code == .documentChanged { isToldOfChange.withLock { $0 = true } }
                 try await overcome(error, verdict, document)
             }
-        }
-    }
-
-    /// What the document is called here. It keeps that name in all attempts.
-    private func label(
-        of tree: DocumentTree, in destination: DestinationFolder
-    ) async throws(HandoffError) -> DocumentLabel {
-        let label = plan.label ?? tree.label
-        guard plan.renames else { return label }
-        do {
-            return try await destination.freeLabel(for: label, isFolder: tree.isFolder)
-        } catch {
-            throw HandoffError(error)
         }
     }
 

@@ -40,10 +40,8 @@ extension Handoff {
         var takesReplacement = false
         /// Older copies of the document on this device: what they have is not sent.
         var copies: [FilePath] = []
-        /// What the document is called here; nil: as its origin calls it.
-        var label: DocumentLabel?
-        /// If that name is taken, the document gets another one with a number.
-        var renames = false
+        /// What the document is called here.
+        var naming = DocumentNaming.own
 
         /// What has come has to be of the type, the team and the kind of what was accepted.
         ///

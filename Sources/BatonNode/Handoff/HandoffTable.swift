@@ -39,8 +39,7 @@ actor HandoffTable {
             throw HandoffError(
                 .destinationExists,
                 "“\(handoff.plan.activity.title)” is being received into this folder already: wait for that,"
-                    + " or cancel it"
-            )
+                    + " or cancel it", advises: true)
         }
         guard !isStopped else { throw HandoffError(.nodeStopping, "the node of this device is being stopped") }
         guard entries.values.count(where: { $0.held == nil }) < Self.bound else {

@@ -219,7 +219,8 @@ actor AutomaticAcceptance {
             handoff = Handoff(
                 Handoff.Plan(
                     activity: summary, origin: peer.peerName, candidates: policy.candidates(for: candidate.subject),
-                    destination: try await open(place), rule: rule, renames: rule.renames),
+                    destination: try await open(place), rule: rule,
+                    naming: DocumentNaming(label: nil, renames: rule.renames)),
                 connections: connections, documents: documents, applications: applications, files: files,
                 deadlines: deadlines)
         } catch {

@@ -30,8 +30,8 @@ struct DocumentOrder: Sendable {
     let origin: String
     /// The destination, held open since the user said yes.
     let folder: DestinationFolder
-    /// What it is called here; nil: as its origin calls it.
-    var label: DocumentLabel?
+    /// What it is called here.
+    var naming = DocumentNaming.own
     /// Older copies of it on this device, which it is built upon.
     var copies: [FilePath] = []
     /// One more, which nobody has named.
@@ -78,7 +78,7 @@ extension DocumentService {
         ended: @Sendable (_ kept: UInt64) -> Void = { _ in },
         progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
-        var tree = description.tree
+        let tree = description.tree
         if order.folder.checks.contains(.shownName) {
             try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
         }
@@ -86,14 +86,13 @@ extension DocumentService {
             try Self.refuseFolder(tree, listedAs: order.type)
             try order.rule?.require(type: nil, size: AcceptPolicy.Rule.size(of: tree))
         }
-        if let label = order.label { tree = tree.called(label) }
         var hasMisbuilt = false
         do {
             let isTrusted = order.trust.isThere
             let writer = try await DocumentWriter.create(
                 tree, from: order.origin, in: order.folder, ledger: ledger, against: isTrusted ? order.copies : [],
                 requiringCopies: !order.trust.wereOpened, sharedCopy: isTrusted ? order.sharedCopy : nil,
-                identity: description.identity)
+                identity: description.identity, naming: order.naming)
             order.trust.noteOpened()
             do {
                 begin(try await writer.hasChanged())

@@ -83,11 +83,12 @@ struct ResumeFixture {
 
     /// The next attempt.
     func open(
-        _ tree: DocumentTree? = nil, ledger: PartFileLedger? = nil, identity: DocumentIdentity = .unknown
+        _ tree: DocumentTree? = nil, ledger: PartFileLedger? = nil, identity: DocumentIdentity = .unknown,
+        naming: DocumentNaming = .own
     ) async throws -> DocumentWriter {
         try await DocumentWriter.create(
             tree ?? self.tree, from: DocumentFixture.origin, in: try DestinationFolder(folder),
-            ledger: try ledger ?? nextStart(), identity: identity)
+            ledger: try ledger ?? nextStart(), identity: identity, naming: naming)
     }
 
     /// Does something while a folder stands in the destination's place, as the root of a disk does that is mounted

@@ -33,6 +33,31 @@ struct ResumeTests {
         fixture.writers.expectOnly(["report.pdf"])
     }
 
+    @Test("A document that is to have another name goes on with what has come")
+    func otherName() async throws {
+        let fixture = try ResumeFixture(seed: 78)
+        try await fixture.receive([0..<5], fixture.content)
+        // Its name has been taken meanwhile.
+        try fixture.scratch.makeFile("destination/report.pdf", [7])
+        for naming in [
+            DocumentNaming(label: try DocumentLabel(Array("mine.pdf".utf8)), renames: false),
+            DocumentNaming(label: nil, renames: true),
+        ] {
+            let writer = try await fixture.open(naming: naming)
+            #expect(try await writer.missing() == [5..<8])
+            await writer.end()
+        }
+        let writer = try await fixture.open(naming: DocumentNaming(label: nil, renames: true))
+        let missing = try await writer.missing()
+        try await writer.begin(missing)
+        try await writer.write(ResumeFixture.records(missing, of: fixture.content))
+        try await writer.finish()
+        let place = try await writer.commit()
+        #expect(place.lastComponent?.string == "report (2).pdf")
+        #expect(try DocumentFixture.read(place) == fixture.content)
+        #expect(fixture.names.sorted() == ["report (2).pdf", "report.pdf"])
+    }
+
     @Test("What is there is neither read nor sent again: 128 KiB are read to go on with 1 GiB")
     func prefixIsNotRead() async throws {
         let fixture = try WriterFixture()
