@@ -15,7 +15,7 @@ enum CertificateTarget: FuzzTarget {
         do throws(TLSError) {
             let certificate = try Certificate(bytes)
             let id = try certificate.deviceID()
-            expect(DeviceName.isDeviceID(id), "no device has this id: \(id)")
+            expect(CertificateName.isDeviceID(id), "no device has this id: \(id)")
             // The id depends on the key alone, and not on the certificate.
             let again = try certificate.der.withUnsafeBufferPointer { (der) throws(TLSError) in
                 try Certificate(UnsafeRawBufferPointer(der)).deviceID()
@@ -34,7 +34,7 @@ enum CertificateTarget: FuzzTarget {
         let isReady = X509_STORE_CTX_init(store, SSL_CTX_get_cert_store(context.pointer), certificate.pointer, nil)
         expect(isReady == 1, "no certificate can be judged")
         let fixture = AdvertisementTarget.Fixture.shared
-        switch context.judge(store, expectedPeer: nil) {
+        switch context.verifyPeer(store, expectedPeer: nil) {
         case .success(let device):
             expect(device == id && certificate.der == fixture.other.certificate, "\(id) is no device of the account")
         case .failure(let refusal):

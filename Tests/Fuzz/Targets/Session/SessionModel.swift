@@ -188,7 +188,7 @@ struct SessionModel {
     /// Whether the event says that the peer did something.
     private func isAboutPeer(_ event: Event) -> Bool {
         switch event {
-        case .opened, .responded, .finished, .goAwayReceived: true
+        case .opened, .responded, .finished, .stopped, .goAwayReceived: true
         case .helloReceived, .reset, .writable, .closed, .drained, .dead: false
         }
     }
