@@ -22,7 +22,7 @@ struct LabPairingTests {
         try await inviter.terminal.shows(Self.request)
         try await inviter.type(digits)
         try await inviter.terminal.shows("Right. This is account", "Now answer on the new device.")
-        try await joiner.terminal.shows("laptop says that the digits are right", "leave everything as it is:")
+        try await joiner.terminal.shows("calls itself “laptop”.", "leave everything as it is:")
         try await joiner.type("yes")
         try await joiner.terminal.shows("is in account", "ended 0")
         try await inviter.terminal.shows("is in the account now.", "ended 0")

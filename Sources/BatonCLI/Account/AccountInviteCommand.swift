@@ -4,6 +4,7 @@ import ArgumentParser
 import BatonAccount
 import BatonEventLoop
 import BatonNode
+import Glibc
 import SystemPackage
 
 /// `baton account invite`
@@ -13,18 +14,21 @@ struct AccountInviteCommand: AsyncParsableCommand {
         abstract: "Let a new device join this device's account, without typing its key there.",
         discussion: """
             Run `baton account join` on the new device. It shows six digits: type them here. They show that the two \
-            devices talk to each other and not to somebody in between. An attacker who guesses has three tries in a \
-            million.
+            devices talk to each other and not to somebody in between. Somebody in between who guesses has three tries in \
+            a million, and one more for each time that you start `join` again.
 
             It asks for the passphrase of `baton account create`, or for the account key if this device does not keep \
-            it. An invitation adds one device, and ends after ten minutes.
+            it. An invitation adds one device, and ends after ten minutes. If this device changes its network meanwhile, \
+            invite again.
 
             EXAMPLES:
               baton account invite
               baton account invite --key-file key    # digits are a line of standard input
             """)
 
-    @Option(name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"))
+    @Option(
+        name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"),
+        completion: .file())
     var keyFile: CommandArgument?
 
     func run() async throws {
@@ -77,10 +81,10 @@ private struct InvitationDialogue {
     private let account: AccountID
     /// What was said of the announcement last.
     private var said: InvitationAnnouncement.Event?
-    /// Whether a question is open. Lines that come at another time are dropped, so that none is taken for digits.
+    /// Whether a question is open. A line that comes at another time is not taken for digits.
     private var isAsking = false
-    /// Whether standard input has ended, so that nobody can answer.
-    private var isAtEnd = false
+    /// Whether the digits were right, so that nobody is needed here any more.
+    private var isRight = false
 
     init(_ server: InvitationServer, _ announcement: InvitationAnnouncement, in account: AccountID) {
         self.server = server
@@ -90,7 +94,7 @@ private struct InvitationDialogue {
 
     mutating func run() async throws {
         let (inputs, feed) = AsyncStream<Input>.makeStream()
-        let interrupts = await Interrupts.watch { _ in feed.yield(.interrupt) }
+        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in feed.yield(.interrupt) }
         defer { withExtendedLifetime(interrupts) {} }
         let reader = try BlockingReader()
         Task {
@@ -145,16 +149,22 @@ private struct InvitationDialogue {
 
     private mutating func take(_ line: String?) async {
         guard let line else {
-            isAtEnd = true
-            if isAsking { await server.stop(.turnedAway) }
+            // Nobody can answer any more.
+            if !isRight { await server.stop(.turnedAway) }
             return
         }
-        guard isAsking else { return }
+        guard isAsking else {
+            if Invitation.digits(in: line) != nil, !isRight {
+                Output.say("No device asks here yet: has the new device found this invitation, or another one?")
+            }
+            return
+        }
         if line.allSatisfy(\.isWhitespace) {
             isAsking = false
             await server.turnAway()
         } else if let digits = Invitation.digits(in: line) {
-            if await server.enter(digits) { isAsking = false }
+            isRight = await server.enter(digits)
+            if isRight { isAsking = false }
         } else {
             Output.prompt("Type all six digits, such as 482 913: ")
         }
@@ -166,7 +176,6 @@ private struct InvitationDialogue {
             Output.say("A device asks to join. Enter alone turns it away.")
             Output.prompt(Self.request)
             isAsking = true
-            if isAtEnd { await server.stop(.turnedAway) }
         case .wrong(let left):
             Output.prompt("Those are not its digits. \(Self.tries(left)): ")
         case .lost(let left):

@@ -49,7 +49,9 @@ struct AccountJoinCommand: AsyncParsableCommand {
     @Option(name: .long, help: "What the other devices call this one. (default: the host's name)")
     var name: CommandArgument?
 
-    @Flag(name: .shortAndLong, help: "Join by digits without the question behind them.")
+    @Flag(
+        name: .shortAndLong,
+        help: "With --address: ask nothing, and trust the device there. Only for a network without strangers.")
     var yes = false
 
     @Flag(name: .long, help: "Join by the account key, and do not look for another device first.")
@@ -90,6 +92,9 @@ struct AccountJoinCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
+        if yes, address == nil, !saysKey {
+            throw ValidationError("--yes trusts the device that answers: say which one with --address")
+        }
         if saysDigits, saysKey { throw ValidationError("--address and --yes join by digits, without a key") }
     }
 

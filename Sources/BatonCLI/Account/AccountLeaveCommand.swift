@@ -11,7 +11,9 @@ struct AccountLeaveCommand: AsyncParsableCommand {
         abstract: "Take this device out of its account.",
         discussion: """
             Removes this device's key and everything of the account from this device. The other devices stay in the \
-            account. To join again, this one needs the account key.
+            account. This one can join again like a new device.
+
+            If this device keeps the account key, that goes too: `baton account show --key` prints it first.
 
             EXAMPLES:
               baton account leave
@@ -23,14 +25,18 @@ struct AccountLeaveCommand: AsyncParsableCommand {
 
     func run() async throws {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
+        let keepsKey: Bool
         do {
             try store.refuseNode()
+            // A damaged account can be left as well.
+            keepsKey = (try? store.sealedKey()) != nil
         } catch {
             throw CommandError(error)
         }
+        let key = "The account key on this device is removed too: `baton account show --key` prints it.\n"
         try await Confirmation.require(
-            isGiven: yes, consequence: "leaving cannot be undone without the account key",
-            question: "Joining again will need the account key. Leave the account?")
+            isGiven: yes, consequence: "this device can only join again like a new one",
+            question: (keepsKey ? key : "") + "Leave the account?")
         do {
             try store.leave()
         } catch {

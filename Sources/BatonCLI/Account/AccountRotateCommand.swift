@@ -65,9 +65,9 @@ struct AccountRotateCommand: AsyncParsableCommand {
         Output.say("Write it down. This device, \(SafeText.escaped(new.deviceName)), is in account \(new.id) now.")
         Output.say(
             """
-            On each other device: stop `baton node`, run `baton account leave`, and then
-            `baton account join` while `baton account invite` runs here.
-            Start `baton node` here and there.
+            On each other device: stop the node (a service: `baton node uninstall`), run
+            `baton account leave`, and then `baton` while `baton account invite` runs here.
+            Start the node again here and there.
             """)
     }
 }

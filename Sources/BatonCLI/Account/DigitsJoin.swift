@@ -20,7 +20,9 @@ struct DigitsJoin {
     ///   network.
     func run(at text: String?) async throws {
         guard isConfirmed || Terminal.isTerminal(.standardInput) else {
-            throw CommandError.usage("joining by digits asks a question: say --yes to join unasked")
+            throw CommandError.usage(
+                "joining by digits asks a question: run it at a terminal, or add --yes to trust the device at --address"
+            )
         }
         let name = try deviceName.map { name throws(AccountError) in try DeviceName.validated(name) }
         let join = try PairingJoin(name: name ?? DeviceName.fromHost())
@@ -55,9 +57,13 @@ struct DigitsJoin {
         try await Confirmation.require(
             isGiven: isConfirmed, consequence: "the digits may have been typed on another device",
             question: """
-                \(inviter) says that the digits are right, and that this device joins the account
-                \(handedOver.account.id). Go on only if \(inviter)'s own screen says so too.
+                The inviting device calls itself “\(inviter)”.
+                Does its own screen say that the digits are right, and show this account?
+                \(handedOver.account.id)
                 """)
+        // From here on ^C would leave an account that the inviting device does not know of.
+        let storing = await Interrupts.watch { _ in }
+        defer { withExtendedLifetime(storing) {} }
         let account = try store.finish(handedOver.account)
         Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
     }

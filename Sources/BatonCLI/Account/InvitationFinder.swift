@@ -80,8 +80,11 @@ enum InvitationFinder {
     }
 
     private static func choose(from found: [FoundInvitation]) async throws -> FoundInvitation {
-        if found.count == 1 { return found[0] }
         let lines = found.map { "\($0.tag)  \($0.addresses[0])" }
+        if found.count == 1 {
+            Output.say("Found the invitation \(lines[0]). The other device shows the same four characters.")
+            return found[0]
+        }
         guard NumberedChoice.isPossible else {
             throw CommandError.usage(
                 "several devices invite (\(lines.joined(separator: ", "))): choose one with --address")

@@ -28,11 +28,10 @@ enum HiddenInput {
             Output.say("")
             _exit(ExitStatus.interrupted.rawValue)
         }
-        let suspending = await SignalSource.watch(SIGTSTP, on: EventLoop(name: "suspend")) {}
+        let suspending = await Interrupts.watch([SIGTSTP]) { _ in }
         defer {
             restore(shown)
-            suspending.cancel()
-            withExtendedLifetime(interrupts) {}
+            withExtendedLifetime((interrupts, suspending)) {}
         }
         restore(hidden)
         Output.prompt(question)

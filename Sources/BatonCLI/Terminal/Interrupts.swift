@@ -5,30 +5,55 @@ import Glibc
 
 /// Calls a handler for the signals that ask the command to stop, for as long as this object lives.
 ///
-/// A signal that the process ignores since its start (`nohup`) stays ignored. A second signal ends the process at once:
-/// a user who presses ^C twice does not want to wait.
+/// The newest object for a signal gets it. Without one, the signal has its usual effect. A signal that the process
+/// ignores since its start (`nohup`) stays ignored. A second signal ends the process at once: a user who presses ^C
+/// twice does not want to wait.
 final class Interrupts: Sendable {
     /// Kept: when a queue goes, Dispatch wakes the process once a second from then on (see `GlobalPool`).
     private static let loop = EventLoop(name: "signals")
+    /// One for each signal that was ever watched. It stays, because a signal that Dispatch has watched never gets its
+    /// default effect back.
+    private static let sources = Lock<[Int32: SignalSource]>([:])
+    /// What the objects that live do, the newest last.
+    private static let living = Lock<[Entry]>([])
 
-    private let sources: [SignalSource]
-
-    private init(_ sources: [SignalSource]) {
-        self.sources = sources
+    private struct Entry: Sendable {
+        let owner: ObjectIdentifier
+        let signals: [Int32]
+        let handle: @Sendable (Int32) -> Void
     }
 
-    /// - Parameter handler: called once, with the first signal, on a queue of its own.
+    private init() {}
+
+    deinit {
+        let owner = ObjectIdentifier(self)
+        Self.living.withLock { $0.removeAll { $0.owner == owner } }
+    }
+
+    /// - Parameter handler: called with the first signal, and with each `SIGTSTP`, on a queue of its own.
     static func watch(
         _ signals: [Int32] = [SIGINT, SIGTERM], handler: @escaping @Sendable (Int32) -> Void
     ) async -> Interrupts {
-        let first = OneTime()
-        var sources: [SignalSource] = []
-        for signal in signals where !SignalSource.isIgnored(signal) {
-            sources.append(
-                await SignalSource.watch(signal, on: loop) {
-                    if first.take() { handler(signal) } else { _exit(ExitStatus.interrupted.rawValue) }
-                })
+        let (interrupts, first) = (Interrupts(), OneTime())
+        let entry = Entry(owner: ObjectIdentifier(interrupts), signals: signals) { signal in
+            guard signal == SIGTSTP || first.take() else { _exit(ExitStatus.interrupted.rawValue) }
+            handler(signal)
         }
-        return Interrupts(sources)
+        living.withLock { $0.append(entry) }
+        for signal in signals where sources.withLock({ $0[signal] == nil }) && !SignalSource.isIgnored(signal) {
+            let source = await SignalSource.watch(signal, on: loop) { take(signal) }
+            sources.withLock { $0[signal] = source }
+        }
+        return interrupts
+    }
+
+    private static func take(_ signal: Int32) {
+        if let newest = living.withLock({ $0.last { $0.signals.contains(signal) } }) {
+            newest.handle(signal)
+        } else if signal == SIGTSTP {
+            kill(getpid(), SIGSTOP)
+        } else {
+            _exit(ExitStatus.interrupted.rawValue)
+        }
     }
 }

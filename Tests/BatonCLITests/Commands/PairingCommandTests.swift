@@ -85,22 +85,30 @@ final class PairingCommandTests {
     }
 
     @Test(
-        "Digits that are the whole of a pipe are enough, and an input without any ends the invitation at the question")
+        "Digits that are the rest of a pipe are enough, and the end of the input before them ends the invitation")
     func endOfInput() async throws {
-        for isEmpty in [true, false] {
-            let (inviter, address) = try await invite()
-            if isEmpty { try inviter.input.close() }
-            let joiner = try start("desktop", "account", "join", "--address", address, "--yes", "--name", "desktop")
-            try await eventually("the user is asked") { text("laptop.err").contains("on its screen: ") }
-            try await eventually("digits are shown") { text("desktop.out").hasSuffix("\n") }
-            if !isEmpty {
-                inviter.input.write(Data(text("desktop.out").utf8))
-                try inviter.input.close()
-            }
-            let expected = isEmpty ? [ExitStatus.interrupted.rawValue, ExitStatus.refused.rawValue] : [0, 0]
-            #expect(
-                [inviter.waitUntilExit().status, joiner.waitUntilExit().status] == expected, "\(text("laptop.err"))")
+        let (left, _) = try await invite()
+        left.input.write(Data("123456\n".utf8))
+        try await eventually("digits are not taken before the question") {
+            text("laptop.err").contains("No device asks here yet")
         }
+        try left.input.close()
+        #expect(left.waitUntilExit().status == ExitStatus.interrupted.rawValue)
+
+        let (inviter, address) = try await invite()
+        let joiner = try start("desktop", "account", "join", "--address", address, "--yes", "--name", "desktop")
+        try await eventually("the user is asked") { text("laptop.err").contains("on its screen: ") }
+        try await eventually("digits are shown") { text("desktop.out").hasSuffix("\n") }
+        inviter.input.write(Data(text("desktop.out").utf8))
+        try inviter.input.close()
+        #expect([inviter.waitUntilExit().status, joiner.waitUntilExit().status] == [0, 0], "\(text("laptop.err"))")
+    }
+
+    @Test("A lost session ends the invitation")
+    func hangUp() async throws {
+        let (inviter, _) = try await invite()
+        inviter.signal(SIGHUP)
+        #expect(inviter.waitUntilExit().status == ExitStatus.interrupted.rawValue)
     }
 
     @Test("An invitation without a key, and an address without an invitation, are refused in one sentence")
@@ -114,6 +122,8 @@ final class PairingCommandTests {
         let unasked = try await BuiltCommand.run(
             ["account", "join", "--address", "127.0.0.1:1"], home: folder + "/desktop")
         #expect(unasked.status == ExitStatus.usage.rawValue && unasked.errors.contains("--yes"))
+        let trusting = try await BuiltCommand.run(["account", "join", "--yes"], home: folder + "/desktop")
+        #expect(trusting.status == ExitStatus.usage.rawValue && trusting.errors.contains("--address"))
         let member = try await BuiltCommand.run(
             ["account", "join", "--address", "127.0.0.1:1", "--yes"], home: folder + "/laptop")
         #expect(member.status == ExitStatus.account.rawValue)

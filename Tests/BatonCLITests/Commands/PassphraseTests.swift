@@ -79,6 +79,11 @@ final class PassphraseTests {
         let again = try TerminalDialogue.run(
             ["devices", "revoke", id, "--yes"], home: home, answers: [(Self.unlocking, ""), ("Account key: ", key)])
         #expect(again.status == 0 && again.shown.contains("was revoked before"), "\(again.shown)")
+        // The question was hidden. ^C ends the search behind it all the same.
+        let left = try TerminalDialogue.run(
+            ["devices", "revoke", String(repeating: "q", count: 32), "--yes"], home: home,
+            answers: [(Self.unlocking, Self.passphrase), ("on other devices...\r\n", "\u{3}")])
+        #expect(left.status == ExitStatus.interrupted.rawValue, "\(left.shown)")
         // A script gives the key, as before.
         let piped = try await BuiltCommand.run(["devices", "revoke", id, "--yes"], home: home, input: key)
         #expect(piped.status == 0, "\(piped.errors)")
