@@ -73,7 +73,9 @@ struct AcceptCommand: AsyncParsableCommand {
 
     @Option(
         name: .long,
-        help: "If the name is taken: rename appends a number, as in \"film (2).bin\"; fail leaves the document there.")
+        help: ArgumentHelp(
+            "If the name is taken: rename appends a number, as in \"film (2).bin\"; fail takes nothing.",
+            valueName: "rename|fail"))
     var onConflict = Conflict.fail
 
     @Flag(name: .long, help: "Connect standard input and output to a stream of the offering application.")
@@ -125,7 +127,7 @@ struct AcceptCommand: AsyncParsableCommand {
             throw ValidationError("--name and --on-conflict are for documents; \(other) fetches none")
         }
         if let name, (try? DocumentLabel(name.bytes)) == nil {
-            throw ValidationError("--name takes a name of 1 to 255 bytes without a slash; --to names the folder")
+            throw ValidationError("--name takes the name of a file, without a slash; --to names the folder")
         }
         if application != nil, stream || print {
             throw ValidationError("--application and \(stream ? "--stream" : "--print") exclude each other")

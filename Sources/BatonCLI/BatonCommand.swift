@@ -13,10 +13,9 @@ struct BatonCommand: AsyncParsableCommand {
         commandName: "baton",
         abstract: "Carry what you are doing from one of your machines to another.",
         discussion: """
-            First, on each machine:      baton
-            It makes an account, or joins the one of your other machine. Then:
-            To add a machine, on one:    baton account invite
-            On all of them:              baton node
+            On your first machine:       baton
+            To add another one, there:   baton account invite
+            And on the new one:          baton
 
             Hand something over:         baton offer ~/report.pdf
             Take it on another machine:  baton accept

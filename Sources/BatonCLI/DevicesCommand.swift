@@ -6,7 +6,7 @@ import ArgumentParser
 struct DevicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
-        abstract: "List the other devices of the account that this one knows, or lock one out.",
+        abstract: "List the other devices of the account, rename this one, or lock one out.",
         subcommands: [
             DevicesListCommand.self, DevicesRenameCommand.self, DevicesForgetCommand.self, DevicesRevokeCommand.self,
         ], defaultSubcommand: DevicesListCommand.self)

@@ -33,26 +33,26 @@ enum FirstRun {
         ])
         if try await choice.ask("Which one?") == 0 {
             try await AccountCreateCommand.parse([]).create()
-            try await startNode(AccountCreateCommand.next)
+            await startNode(AccountCreateCommand.next)
         } else {
             try await AccountJoinCommand.parse([]).join()
-            try await startNode(AccountJoinCommand.next)
+            await startNode(AccountJoinCommand.next)
         }
     }
 
     /// Starts the node as a service, and says what to do then.
-    private static func startNode(_ then: String) async throws {
+    private static func startNode(_ then: String) async {
         do {
             try await NodeInstallCommand.parse([]).run()
             Output.say("Next: \(then).")
-        } catch let error as CommandError {
-            Output.say("The node is no service yet: \(error.message).")
-            sayNext(then)
+        } catch {
+            Output.say("The node was not started as a service: \((error as? CommandError)?.message ?? "\(error)").")
+            Output.say("Next: once the node runs, \(then).")
         }
     }
 
     /// Says how to start the node of a device that has got an account, and what to do then.
     static func sayNext(_ then: String) {
-        Output.say("Next: `baton node` starts it, and \(then).")
+        Output.say("Next: `baton node` starts the node. Then \(then).")
     }
 }

@@ -24,12 +24,19 @@ struct PolicyCommand: ParsableCommand {
             A rule is accept, ask or refuse, and its conditions. A condition that is missing or * matches everything:
 
               device=NAME    the other device by its name, or by its whole id
-              type=TYPE      the activity's type, with * as a wildcard; public.data is a file
-              max=SIZE       the largest size, as announced and as received: 500, 100KB, 20MB, 1.5GB, 4GiB;
+              type=TYPE      the activity's type, with * as a wildcard;
+                             public.data is a file
+              max=SIZE       the largest size, as announced and as received:
+                             500, 100KB, 20MB, 1.5GB, 4GiB;
                              for accept, each entry of a folder adds 4 KiB
-              network=WHERE  an interface (wlan0) or addresses (192.168.1.0/24): the device announces itself
-                             there, and is reached there when something is accepted
-              to=FOLDER      the folder for accepted documents; begins with / or ~/
+              network=WHERE  an interface (wlan0) or addresses (192.168.1.0/24):
+                             the device announces itself there, and is reached
+                             there when something is accepted
+              to=FOLDER      the folder for accepted documents;
+                             begins with / or ~/
+              on-conflict=rename
+                             gives a document a number if its name is taken;
+                             on-conflict=fail leaves it to you, which is the default
 
             A device can have any name. Only its id identifies it: see `baton devices --json`.
 

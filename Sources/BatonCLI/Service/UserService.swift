@@ -31,8 +31,10 @@ struct UserService: Sendable {
             throw CommandError.usage(
                 "BATON_HOME is set, and a service does not see it: unset it, or run `baton node` yourself")
         }
-        let answer = try? await control("show", "--property=Version", "--value")
-        if let answer, answer.isSuccess { return UserService(home: home) }
+        if let answer = try? await control("show-environment"), answer.isSuccess {
+            try requireSame(["XDG_STATE_HOME", "XDG_CONFIG_HOME"], in: answer.standardOutput)
+            return UserService(home: home)
+        }
         let isBooted = access("/run/systemd/system", F_OK) == 0
         throw CommandError(
             .failed, code: "noServiceManager",
@@ -40,6 +42,21 @@ struct UserService: Sendable {
                 ? "systemd does not answer for this user: log in directly, and not by su or sudo, or run `sudo loginctl"
                     + " enable-linger \"$USER\"` first"
                 : "this system does not run systemd: run `baton node` at the start of your session")
+    }
+
+    /// Makes sure that a service looks for the account and the settings where this command does.
+    ///
+    /// - Parameter environment: the service manager's variables, one `NAME=VALUE` a line.
+    private static func requireSame(_ names: [String], in environment: String) throws(CommandError) {
+        let lines = environment.split(separator: "\n")
+        for name in names {
+            guard let value = ProcessInfo.processInfo.environment[name], !value.isEmpty,
+                !lines.contains("\(name)=\(value)")
+            else { continue }
+            throw .usage(
+                "\(name) is set here, and a service does not see it: put it into ~/.config/environment.d and log in"
+                    + " again, or run `baton node` yourself")
+        }
     }
 
     /// Whether the service runs on after the user has logged out.
@@ -72,8 +89,10 @@ struct UserService: Sendable {
 
     /// Stops and disables the service. Returns when the node has stopped, and whether there was a service.
     func uninstall() async throws -> Bool {
-        let state = try await Self.control("show", "--property=LoadState", "--value", Self.unit).standardOutput
-        guard !state.hasPrefix("not-found") else { return false }
+        // A package brings the unit along, which then is neither enabled nor active.
+        let isEnabled = try await Self.control("is-enabled", "--quiet", Self.unit).isSuccess
+        let isActive = try await Self.control("is-active", "--quiet", Self.unit).isSuccess
+        guard isEnabled || isActive else { return false }
         try await Self.require("disable", "--quiet", "--now", Self.unit)
         if isOwn(ownUnit) {
             try? FileManager.default.removeItem(atPath: ownUnit)

@@ -19,8 +19,8 @@ final class FirstRunTests {
         #expect(made.status == 0, "\(made.shown)")
         #expect(made.shown.contains("Join the account of my other device"))
         #expect(made.shown.contains(/baton1(-[0-9a-z]{1,4})+/))
-        #expect(made.shown.contains("The node is no service yet: BATON_HOME is set"))
-        #expect(made.shown.contains("Next: `baton node` starts it, and `baton account invite` adds another device."))
+        #expect(made.shown.contains("The node was not started as a service: BATON_HOME is set"))
+        #expect(made.shown.contains("Next: once the node runs, `baton account invite` adds another device."))
         for line in made.shown.split(whereSeparator: \.isNewline) { #expect(line.count <= 80, "\(line)") }
         // From then on it shows the state of the node.
         let later = try TerminalDialogue.run([], home: home, answers: [])

@@ -76,6 +76,11 @@ struct UserServiceTests {
         #expect(again.output.contains("\nport         24747\n"))
         #expect(again.output.split(separator: "\n").first { $0.hasPrefix("process") } != process)
 
+        // A service would look elsewhere.
+        let elsewhere = try await BuiltCommand.run(
+            ["node", "install"], environment: user.environment.merging(["XDG_STATE_HOME": "/elsewhere"]) { $1 })
+        #expect(elsewhere.status == ExitStatus.usage.rawValue && elsewhere.errors.contains("environment.d"))
+
         let removed = try await user.run("node", "uninstall")
         #expect(removed.errors == "The node is stopped, and starts no more when you log in.\n", "\(removed)")
         #expect(try await user.run("status").status == ExitStatus.noNode.rawValue)
