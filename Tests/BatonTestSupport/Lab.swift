@@ -63,7 +63,11 @@ package final class Lab: Sendable {
 
     /// Runs a command of `Scripts/lab` on this lab, as in `command("link", "1", "down")`, and returns its output.
     @discardableResult
-    package func command(_ arguments: String...) throws -> String {
+    package func command(_ arguments: String...) throws -> String { try command(arguments) }
+
+    /// The same of arguments in a list.
+    @discardableResult
+    package func command(_ arguments: [String]) throws -> String {
         let (ending, output) = try Self.execute([Self.script, "--name", name] + arguments)
         guard ending == .exited(0) else {
             throw Failure(description: "lab \(arguments.joined(separator: " ")): \(output)")
