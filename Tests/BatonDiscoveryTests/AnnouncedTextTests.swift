@@ -50,6 +50,32 @@ import Testing
         #expect(texts(withQuestion).isEmpty)
     }
 
+    @Test func aUnicastResponseRepeatsTheQuestions() {
+        let own = record(name("abc", "_baton", "_tcp", "local"), [1, 65])
+        let question = name("_baton", "_tcp", "local") + [0, 12, 0, 1]
+        var whole = packet([question + own])
+        whole[5] = 1
+        let read = { (bytes: [UInt8]) in
+            bytes.withUnsafeBytes { AnnouncedText.all(in: $0, type: Self.type, isUnicast: true) }
+        }
+        #expect(read(whole) == [AnnouncedText(instance: "abc", text: [1, 65])])
+        for count in 0..<whole.count { #expect(read(Array(whole[..<count])).isEmpty, "\(count) bytes") }
+    }
+
+    @Test func questions() {
+        let asked = MulticastQuery.packet(type: Self.type, instance: "abc234")
+        let read = { (bytes: [UInt8]) in bytes.withUnsafeBytes { MulticastQuery.instances(in: $0, type: Self.type) } }
+        #expect(read(asked) == ["abc234"])
+        var response = asked
+        response[2] = 0x84
+        #expect(read(response).isEmpty)
+        #expect(
+            MulticastQuery.packet(type: "_http._tcp", instance: "abc234").withUnsafeBytes {
+                MulticastQuery.instances(in: $0, type: Self.type).isEmpty
+            })
+        for count in 0..<asked.count { #expect(read(Array(asked[..<count])).isEmpty, "\(count) bytes") }
+    }
+
     @Test func compressedNames() {
         let first = record(name("abc", "_baton", "_tcp", "local"), [1, 65])
         // The type of the first name begins at byte 16.

@@ -52,7 +52,7 @@ struct LabDiscoveryTests {
         try await peer.record("0101")
         for round in 2...4 {
             for host in ["1", "2"] { try lab.command("avahi", host, "kill") }
-            try await peer.unavailable(because: "The Avahi daemon does not answer")
+            try await peer.unavailable(because: "Avahi is not running")
             try await origin.unavailable()
             // Published while nobody could hear it.
             origin.send("publish aa0\(round)")
@@ -77,7 +77,7 @@ struct LabDiscoveryTests {
         try lab.command("bus", "2", "kill")
         let (origin, peer) = (try Probe(lab, 1), try Probe(lab, 2, "--verdict", "keep"))
         origin.send("publish 01")
-        try await origin.unavailable(because: "The Avahi daemon does not answer")
+        try await origin.unavailable(because: "Avahi is not running")
         try await peer.unavailable(because: "The D-Bus system bus does not answer")
         try lab.command("avahi", "1", "start")
         try lab.command("bus", "2", "start")

@@ -58,7 +58,7 @@ struct LabResponderTests {
         func lines(_ text: String) -> Int {
             node.errors.split(separator: "\n").count { $0.contains(text) }
         }
-        let unannounced = "warning: this device is not announced and finds no others: The Avahi daemon does not answer"
+        let unannounced = "warning: this device is not announced and finds no others: Avahi is not running"
         try await eventually("it is said") { lines(unannounced) == 1 }
         // Some attempts later.
         try await eventually("it is tried again", within: .seconds(60)) {

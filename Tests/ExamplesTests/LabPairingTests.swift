@@ -63,7 +63,7 @@ struct LabPairingTests {
         try await laptop.start("baton account invite --key-file '\(lab.keyFile.path)'")
         try await laptop.terminal.shows(
             "baton account join --address 10.77.0.1", "The new device needs that address",
-            "The Avahi daemon does not answer: install and start avahi-daemon.")
+            "Avahi is not running: install and start avahi-daemon.")
         try await desktop.start("baton account join")
         try await desktop.terminal.shows("invitations cannot be looked for.", "--address ADDRESS", "ended 68")
         try await desktop.start("baton account join --address 10.77.0.1 --name desktop")

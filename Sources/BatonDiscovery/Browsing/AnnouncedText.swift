@@ -18,13 +18,21 @@ package struct AnnouncedText: Hashable, Sendable {
     ///
     /// Parsing ends at the first malformed record. Records that are withdrawn (time to live 0) are left out: the browse
     /// says which instances have gone.
-    package static func all(in packet: UnsafeRawBufferPointer, type: String) -> [AnnouncedText] {
-        var reader = Reader(packet: packet)
+    ///
+    /// - Parameter isUnicast: whether the response came to the port that asked. It repeats the questions then
+    ///   (RFC 6762, section 6.7).
+    package static func all(
+        in packet: UnsafeRawBufferPointer, type: String, isUnicast: Bool = false
+    ) -> [AnnouncedText] {
+        var reader = MulticastPacketReader(packet: packet)
         // The response bit and a standard query, nothing else of the flags (section 18.4 to 18.11).
         guard reader.integer() as UInt16? != nil, let flags: UInt16 = reader.integer(), flags & 0xF800 == 0x8000,
-            let questions: UInt16 = reader.integer(), questions == 0, let answers: UInt16 = reader.integer(),
-            reader.skip(4)
+            let questions: UInt16 = reader.integer(), questions == 0 || isUnicast,
+            let answers: UInt16 = reader.integer(), reader.skip(4)
         else { return [] }
+        for _ in 0..<min(Int(questions), recordBound) {
+            guard reader.name() != nil, reader.skip(4) else { return [] }
+        }
         let suffix = type.split(separator: ".").map(String.init) + ["local"]
         var found: [AnnouncedText] = []
         for _ in 0..<min(Int(answers), recordBound) {
@@ -40,49 +48,5 @@ package struct AnnouncedText: Hashable, Sendable {
                 AnnouncedText(instance: instance, text: length > TextRecord.maximumLength ? [] : Array(data)))
         }
         return found
-    }
-
-    private struct Reader {
-        let packet: UnsafeRawBufferPointer
-        var position = 0
-
-        mutating func integer<Value: FixedWidthInteger & UnsignedInteger>() -> Value? {
-            bytes(MemoryLayout<Value>.size)?.reduce(0) { $0 << 8 | Value($1) }
-        }
-
-        mutating func bytes(_ count: Int) -> Slice<UnsafeRawBufferPointer>? {
-            guard packet.count - position >= count else { return nil }
-            defer { position += count }
-            return packet[position..<position + count]
-        }
-
-        mutating func skip(_ count: Int) -> Bool { bytes(count) != nil }
-
-        /// Reads a name of at most 8 labels. Pointers must lead back, so that they end.
-        mutating func name() -> [String]? {
-            var labels: [String] = []
-            var end: Int?
-            var limit = position
-            while labels.count <= 8 {
-                guard let length: UInt8 = integer() else { return nil }
-                switch length {
-                case 0:
-                    if let end { position = end }
-                    return labels
-                case 1...63:
-                    guard let label = bytes(Int(length)) else { return nil }
-                    labels.append(String(decoding: label, as: UTF8.self))
-                case 0xC0...0xFF:
-                    guard let low: UInt8 = integer() else { return nil }
-                    let target = Int(length & 0x3F) << 8 | Int(low)
-                    guard target < limit else { return nil }
-                    end = end ?? position
-                    (position, limit) = (target, target)
-                default:
-                    return nil
-                }
-            }
-            return nil
-        }
     }
 }

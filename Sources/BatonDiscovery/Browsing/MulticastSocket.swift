@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import CDNSSD
 import Glibc
 
-/// A socket that receives multicast DNS on one interface, in one address family. It is used for nothing else, and
-/// whoever makes it closes it.
+/// A socket for multicast DNS on one interface, in one address family. Its maker closes it.
 struct MulticastSocket {
     let rawValue: Int32
 
     /// RFC 6762, section 3.
-    private static let port: UInt16 = 5353
+    static let port: UInt16 = 5353
     // linux/in.h and linux/in6.h, which Swift does not see.
     private static let multicastAll4: Int32 = 49
     private static let multicastAll6: Int32 = 29
@@ -65,11 +65,45 @@ struct MulticastSocket {
         _ = cdnssd_keep_announcements(rawValue, word)
     }
 
+    /// Lets the socket send to the group on an interface, as multicast DNS asks (RFC 6762, section 11: with 255 hops).
+    func setSending(on interface: UInt32, isIPv4: Bool) {
+        if isIPv4 {
+            var sending = ip_mreqn()
+            sending.imr_ifindex = Int32(bitPattern: interface)
+            _ = Self.set(rawValue, Int32(IPPROTO_IP), IP_MULTICAST_IF, sending)
+            _ = Self.set(rawValue, Int32(IPPROTO_IP), IP_MULTICAST_TTL, Int32(255))
+        } else {
+            _ = Self.set(rawValue, Int32(IPPROTO_IPV6), IPV6_MULTICAST_IF, Int32(bitPattern: interface))
+            _ = Self.set(rawValue, Int32(IPPROTO_IPV6), IPV6_MULTICAST_HOPS, Int32(255))
+        }
+    }
+
+    /// A UDP socket that leads to one machine, from a port of its own. Nil if there is no route or no descriptor. Its
+    /// maker closes it.
+    static func connected(to address: SocketAddress) -> Int32? {
+        let kind = Int32(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let descriptor = socket(address.ipAddress?.isIPv4 == true ? AF_INET : AF_INET6, kind, 0)
+        guard descriptor >= 0 else { return nil }
+        let isConnected = (try? address.withSystemAddress { connect(descriptor, $0, $1) }) == 0
+        guard isConnected else {
+            close(descriptor)
+            return nil
+        }
+        return descriptor
+    }
+
     /// Takes the next datagram that came from the port of multicast DNS, as every response has to (RFC 6762, section
     /// 6). Nil when none waits.
     static func receive(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        var source = sockaddr_storage()
+        return receive(descriptor, into: buffer, from: &source)
+    }
+
+    /// Takes the next datagram as ``receive(_:into:)`` does, and tells where it came from.
+    static func receive(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, from source: inout sockaddr_storage
+    ) -> Int? {
         while true {
-            var source = sockaddr_storage()
             var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
             let count = withUnsafeMutablePointer(to: &source) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

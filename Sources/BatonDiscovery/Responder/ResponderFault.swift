@@ -10,6 +10,9 @@ struct ResponderFault: Error, Hashable {
     /// A `kDNSServiceErr_` number. Avahi's compatibility library maps most of its own reasons to "unknown".
     var code: Int32
 
+    /// Whether the daemon or the bus is missing. The library has no other word for that than "unknown".
+    var isOfAbsence: Bool { Int(code) == Int(kDNSServiceErr_Unknown) }
+
     /// Returns a sentence for people that says what does not work and what to do about it.
     ///
     /// The library cannot say whether the daemon or the bus is missing, so this connects to the system bus.
@@ -19,7 +22,7 @@ struct ResponderFault: Error, Hashable {
             if let path = SystemBus.unreachablePath() {
                 return "The D-Bus system bus does not answer at \(path): install and start dbus."
             }
-            return "The Avahi daemon does not answer: install and start avahi-daemon."
+            return "Avahi is not running: install and start avahi-daemon."
         case Int(kDNSServiceErr_Refused):
             return "Avahi refused to \(operation): too many services or connections, or a D-Bus policy forbids it."
         default:

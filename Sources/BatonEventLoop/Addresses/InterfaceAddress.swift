@@ -11,6 +11,10 @@ package struct InterfaceAddress: Sendable, Hashable {
     package let interfaceIndex: UInt32
     /// The address. A link-local IPv6 address carries the index of its interface as scope.
     package let address: IPAddress
+    /// The number of bits that the addresses of the same link have in common.
+    package let prefixLength: Int
+    /// Whether the interface carries multicast and leads to more than one other machine. A tunnel does not.
+    package let isMulticast: Bool
 
     /// The greatest number of addresses that ``current(includingLoopback:)`` returns.
     ///
@@ -48,7 +52,11 @@ package struct InterfaceAddress: Sendable, Hashable {
             let name = String(cString: entry.ifa_name)
             let index = indices[name] ?? if_nametoindex(entry.ifa_name)
             indices[name] = index
-            let found = InterfaceAddress(interfaceName: name, interfaceIndex: index, address: address)
+            let mask = entry.ifa_netmask.flatMap { SocketAddress($0)?.ipAddress }
+            let found = InterfaceAddress(
+                interfaceName: name, interfaceIndex: index, address: address,
+                prefixLength: mask?.bytes.reduce(0) { $0 + $1.nonzeroBitCount } ?? address.bytes.count * 8,
+                isMulticast: flags & IFF_MULTICAST != 0 && flags & IFF_POINTOPOINT == 0)
             if seen.insert(found).inserted { addresses.append(found) }
         }
         return addresses
@@ -69,6 +77,12 @@ package struct InterfaceAddress: Sendable, Hashable {
             throw SocketError(Errno(rawValue: errno), while: "looking for the way to \(other)")
         }
         return try SocketAddress.of(descriptor.rawValue) { getsockname($0, $1, $2) }.ipAddress
+    }
+
+    /// Whether an address is on the link of this interface, as far as the prefix says. Every link-local address is on
+    /// the link of its scope.
+    package func isOnLink(_ other: IPAddress) -> Bool {
+        other.scopeID == 0 ? other.hasPrefix(of: address, length: prefixLength) : other.scopeID == interfaceIndex
     }
 
     /// The name of the interface with that index, nil if there is none.

@@ -11,7 +11,7 @@ extension SocketAddress {
     /// Calls `body` with the address as a `sockaddr`.
     ///
     /// - Throws: `pathTooLong` for a path of more than 107 bytes; see ``UnixSocketFile`` for those.
-    func withSystemAddress<Value>(
+    package func withSystemAddress<Value>(
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value
     ) throws(SocketError) -> Value {
         var storage = sockaddr_storage()
@@ -54,6 +54,11 @@ extension SocketAddress {
         let address = withUnsafeBytes(of: &storage) { Self(Array($0.prefix(Int(length)))) }
         guard let address else { return nil }
         self = address
+    }
+
+    /// Reads the address of a datagram's sender; nil for a family other than IPv4, IPv6 and Unix.
+    package init?(_ storage: sockaddr_storage) {
+        self.init(storage, length: socklen_t(MemoryLayout<sockaddr_storage>.size))
     }
 
     /// Reads an IPv4 or IPv6 address of an interface list or another library; nil for any other family.

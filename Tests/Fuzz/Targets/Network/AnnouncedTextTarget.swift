@@ -2,13 +2,18 @@
 
 @testable import BatonDiscovery
 
-/// Multicast DNS responses, as anyone on the link can send them.
+/// Multicast DNS responses and queries, as anyone on the link can send them.
 enum AnnouncedTextTarget: FuzzTarget {
     static let name = "announced-text"
     static let maximumLength = 1500
 
     static func run(_ bytes: UnsafeRawBufferPointer) throws {
         let texts = AnnouncedText.all(in: bytes, type: "_baton._tcp")
+        let unicast = AnnouncedText.all(in: bytes, type: "_baton._tcp", isUnicast: true)
+        expect(texts.isEmpty || texts == unicast, "a response is read in two ways")
+        expect(unicast.count <= 64, "\(unicast.count) records were read")
+        let asked = MulticastQuery.instances(in: bytes, type: "_baton._tcp")
+        expect(asked.count <= 64, "\(asked.count) questions were read")
         expect(texts.count <= 64, "\(texts.count) records were read")
         for text in texts {
             expect(text.text.count <= TextRecord.maximumLength, "a record of \(text.text.count) bytes was read")
@@ -27,6 +32,8 @@ enum AnnouncedTextTarget: FuzzTarget {
         return [
             header + name + data, two + name + data + compressed, header + [0xC0, 12] + data, header + name,
             header + label("abcdefghijk2") + [0xC0, 40] + data, header, [],
+            MulticastQuery.packet(type: "_baton._tcp", instance: "abcdefghijk2"),
+            [0, 0, 0x84, 0, 0, 1, 0, 1, 0, 0, 0, 0] + name + [0, 16, 0, 1] + name + data,
         ]
     }
 }
