@@ -114,6 +114,79 @@ package nonisolated enum WireDocumentEntryKind: SwiftProtobuf.Enum, Swift.CaseIt
 
 }
 
+/// How a new connection to a device went.
+package nonisolated enum WireReach: SwiftProtobuf.Enum, Swift.CaseIterable {
+  package typealias RawValue = Int
+
+  /// it could not be tried
+  case unknown // = 0
+
+  /// both sides have proved who they are
+  case connected // = 1
+
+  /// the machine answers, and nobody listens at the port
+  case refused // = 2
+
+  /// no answer in time
+  case silent // = 3
+  case noRoute // = 4
+
+  /// the gate or TLS ended it
+  case turnedAway // = 5
+
+  /// the other side does not speak this protocol
+  case otherVersion // = 6
+
+  /// the machine answers, and the handshake was not over in time
+  case unfinished // = 7
+  case UNRECOGNIZED(Int)
+
+  package init() {
+    self = .unknown
+  }
+
+  package init?(rawValue: Int) {
+    switch rawValue {
+    case 0: self = .unknown
+    case 1: self = .connected
+    case 2: self = .refused
+    case 3: self = .silent
+    case 4: self = .noRoute
+    case 5: self = .turnedAway
+    case 6: self = .otherVersion
+    case 7: self = .unfinished
+    default: self = .UNRECOGNIZED(rawValue)
+    }
+  }
+
+  package var rawValue: Int {
+    switch self {
+    case .unknown: return 0
+    case .connected: return 1
+    case .refused: return 2
+    case .silent: return 3
+    case .noRoute: return 4
+    case .turnedAway: return 5
+    case .otherVersion: return 6
+    case .unfinished: return 7
+    case .UNRECOGNIZED(let i): return i
+    }
+  }
+
+  // The compiler won't synthesize support with the UNRECOGNIZED case.
+  package static let allCases: [WireReach] = [
+    .unknown,
+    .connected,
+    .refused,
+    .silent,
+    .noRoute,
+    .turnedAway,
+    .otherVersion,
+    .unfinished,
+  ]
+
+}
+
 /// The part that limits a transfer, as the reporting device sees it.
 package nonisolated enum WireTransferBottleneck: SwiftProtobuf.Enum, Swift.CaseIterable {
   package typealias RawValue = Int
@@ -238,6 +311,15 @@ package nonisolated struct WireRequest: Sendable {
     set {kind = .accountState(newValue)}
   }
 
+  /// Either way.
+  package var examination: WireExaminationRequest {
+    get {
+      if case .examination(let v)? = kind {return v}
+      return WireExaminationRequest()
+    }
+    set {kind = .examination(newValue)}
+  }
+
   /// On the local socket, from an application or the command to its node.
   package var status: WireStatusRequest {
     get {
@@ -351,6 +433,14 @@ package nonisolated struct WireRequest: Sendable {
     set {kind = .discardPart(newValue)}
   }
 
+  package var examine: WireExamineRequest {
+    get {
+      if case .examine(let v)? = kind {return v}
+      return WireExamineRequest()
+    }
+    set {kind = .examine(newValue)}
+  }
+
   package var editDevices: WireEditDevicesRequest {
     get {
       if case .editDevices(let v)? = kind {return v}
@@ -404,6 +494,8 @@ package nonisolated struct WireRequest: Sendable {
     case continued(WireContinuedRequest)
     case release(WireReleaseRequest)
     case accountState(WireAccountStateRequest)
+    /// Either way.
+    case examination(WireExaminationRequest)
     /// On the local socket, from an application or the command to its node.
     case status(WireStatusRequest)
     case devices(WireDevicesRequest)
@@ -419,6 +511,7 @@ package nonisolated struct WireRequest: Sendable {
     case transfers(WireTransfersRequest)
     case cancelTransfer(WireCancelTransferRequest)
     case discardPart(WireDiscardPartRequest)
+    case examine(WireExamineRequest)
     case editDevices(WireEditDevicesRequest)
     /// On the local socket, from the node to the application. ContinuationStreamRequest goes this way as well.
     case willSave(WireWillSaveRequest)
@@ -509,6 +602,14 @@ package nonisolated struct WireResponse: Sendable {
       return WireAccountStateResponse()
     }
     set {kind = .accountState(newValue)}
+  }
+
+  package var examination: WireExaminationResponse {
+    get {
+      if case .examination(let v)? = kind {return v}
+      return WireExaminationResponse()
+    }
+    set {kind = .examination(newValue)}
   }
 
   package var status: WireStatusResponse {
@@ -623,6 +724,14 @@ package nonisolated struct WireResponse: Sendable {
     set {kind = .discardPart(newValue)}
   }
 
+  package var examine: WireExamineResponse {
+    get {
+      if case .examine(let v)? = kind {return v}
+      return WireExamineResponse()
+    }
+    set {kind = .examine(newValue)}
+  }
+
   package var editDevices: WireEditDevicesResponse {
     get {
       if case .editDevices(let v)? = kind {return v}
@@ -675,6 +784,7 @@ package nonisolated struct WireResponse: Sendable {
     case continued(WireContinuedResponse)
     case release(WireReleaseResponse)
     case accountState(WireAccountStateResponse)
+    case examination(WireExaminationResponse)
     case status(WireStatusResponse)
     case devices(WireDevicesResponse)
     case activities(WireActivitiesResponse)
@@ -689,6 +799,7 @@ package nonisolated struct WireResponse: Sendable {
     case transfers(WireTransfersResponse)
     case cancelTransfer(WireCancelTransferResponse)
     case discardPart(WireDiscardPartResponse)
+    case examine(WireExamineResponse)
     case editDevices(WireEditDevicesResponse)
     case willSave(WireWillSaveResponse)
     case willContinue(WireWillContinueResponse)
@@ -1674,6 +1785,147 @@ package nonisolated struct WireHandOver: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+}
+
+/// Asks a device to connect back to the address that the request comes from, and to no other, and to listen for
+/// multicast DNS for 3 s meanwhile. A device begins one in 3 s; others are answered with LIMIT_EXCEEDED.
+package nonisolated struct WireExaminationRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// 1024 or above: where the device that asks listens
+  package var port: UInt32 = 0
+
+  /// of its present advertisement: 16 bytes
+  package var gateNonce: Data = Data()
+
+  /// the instance that the device asks for by multicast DNS: 1 to 63 lower-case letters and digits
+  package var say: String = String()
+
+  /// the instance that the device that asks asks for; of the same form
+  package var listenFor: String = String()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct WireExaminationResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// milliseconds since 1970, by the device's clock
+  package var timeMs: UInt64 = 0
+
+  package var dialBack: WireReach = .unknown
+
+  /// a question for `listen_for` came, by multicast
+  package var heard: Bool = false
+
+  /// an own question came back: no firewall of the device drops multicast DNS
+  package var hearsItself: Bool = false
+
+  /// its responder uses the interface
+  package var responderAsks: Bool = false
+
+  /// the device ran so late that what did not come says nothing
+  package var wasBusy: Bool = false
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// Examines the road to a device: connects to it, whatever connections there are, and asks it for an examination.
+package nonisolated struct WireExamineRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var deviceID: String = String()
+
+  /// the TXT record that was heard last of the device; empty: what the node knows
+  package var record: Data = Data()
+
+  package var say: String = String()
+
+  package var listenFor: String = String()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct WireExamineResponse: @unchecked Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// that were tried, with ports
+  package var addresses: [String] {
+    get {_storage._addresses}
+    set {_uniqueStorage()._addresses = newValue}
+  }
+
+  package var reach: WireReach {
+    get {_storage._reach}
+    set {_uniqueStorage()._reach = newValue}
+  }
+
+  /// why it could not be reached
+  package var failure: WireFailure {
+    get {_storage._failure ?? WireFailure()}
+    set {_uniqueStorage()._failure = newValue}
+  }
+  /// Returns true if `failure` has been explicitly set.
+  package var hasFailure: Bool {_storage._failure != nil}
+  /// Clears the value of `failure`. Subsequent reads from it will return its default value.
+  package mutating func clearFailure() {_uniqueStorage()._failure = nil}
+
+  /// how long the connection took
+  package var dialMs: UInt32 {
+    get {_storage._dialMs}
+    set {_uniqueStorage()._dialMs = newValue}
+  }
+
+  /// the examination came over a connection that was there before
+  package var byItsConnection: Bool {
+    get {_storage._byItsConnection}
+    set {_uniqueStorage()._byItsConnection = newValue}
+  }
+
+  package var examination: WireExaminationResponse {
+    get {_storage._examination ?? WireExaminationResponse()}
+    set {_uniqueStorage()._examination = newValue}
+  }
+  /// Returns true if `examination` has been explicitly set.
+  package var hasExamination: Bool {_storage._examination != nil}
+  /// Clears the value of `examination`. Subsequent reads from it will return its default value.
+  package mutating func clearExamination() {_uniqueStorage()._examination = nil}
+
+  /// why there is no examination
+  package var unexamined: WireFailure {
+    get {_storage._unexamined ?? WireFailure()}
+    set {_uniqueStorage()._unexamined = newValue}
+  }
+  /// Returns true if `unexamined` has been explicitly set.
+  package var hasUnexamined: Bool {_storage._unexamined != nil}
+  /// Clears the value of `unexamined`. Subsequent reads from it will return its default value.
+  package mutating func clearUnexamined() {_uniqueStorage()._unexamined = nil}
+
+  /// by how much the device's clock is ahead
+  package var clockOffsetMs: Int64 {
+    get {_storage._clockOffsetMs}
+    set {_uniqueStorage()._clockOffsetMs = newValue}
+  }
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 package nonisolated struct WireStatusRequest: Sendable {
@@ -3401,13 +3653,17 @@ nonisolated extension WireDocumentEntryKind: SwiftProtobuf._ProtoNameProviding {
   package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0DOCUMENT_ENTRY_KIND_FILE\0\u{1}DOCUMENT_ENTRY_KIND_FOLDER\0\u{1}DOCUMENT_ENTRY_KIND_LINK\0")
 }
 
+nonisolated extension WireReach: SwiftProtobuf._ProtoNameProviding {
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0REACH_UNKNOWN\0\u{1}REACH_CONNECTED\0\u{1}REACH_REFUSED\0\u{1}REACH_SILENT\0\u{1}REACH_NO_ROUTE\0\u{1}REACH_TURNED_AWAY\0\u{1}REACH_OTHER_VERSION\0\u{1}REACH_UNFINISHED\0")
+}
+
 nonisolated extension WireTransferBottleneck: SwiftProtobuf._ProtoNameProviding {
   package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0TRANSFER_BOTTLENECK_UNKNOWN\0\u{1}TRANSFER_BOTTLENECK_LINK\0\u{1}TRANSFER_BOTTLENECK_DISK_HERE\0\u{1}TRANSFER_BOTTLENECK_DISK_THERE\0\u{1}TRANSFER_BOTTLENECK_PROCESSOR_HERE\0\u{1}TRANSFER_BOTTLENECK_PROCESSOR_THERE\0")
 }
 
 nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Request"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{18}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{1}transfers\0\u{3}cancel_transfer\0\u{3}discard_part\0\u{4}\u{2}edit_devices\0\u{4}\u{b}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{1}examination\0\u{2}\u{17}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{1}transfers\0\u{3}cancel_transfer\0\u{3}discard_part\0\u{1}examine\0\u{3}edit_devices\0\u{4}\u{b}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3517,6 +3773,19 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
         if let v = v {
           if hadOneofValue {try decoder.handleConflictingOneOf()}
           self.kind = .accountState(v)
+        }
+      }()
+      case 9: try {
+        var v: WireExaminationRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .examination(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .examination(v)
         }
       }()
       case 32: try {
@@ -3701,6 +3970,19 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
           self.kind = .discardPart(v)
         }
       }()
+      case 52: try {
+        var v: WireExamineRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .examine(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .examine(v)
+        }
+      }()
       case 53: try {
         var v: WireEditDevicesRequest?
         var hadOneofValue = false
@@ -3809,6 +4091,10 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
       guard case .accountState(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
     }()
+    case .examination?: try {
+      guard case .examination(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
+    }()
     case .status?: try {
       guard case .status(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 32)
@@ -3865,6 +4151,10 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
       guard case .discardPart(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 51)
     }()
+    case .examine?: try {
+      guard case .examine(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 52)
+    }()
     case .editDevices?: try {
       guard case .editDevices(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 53)
@@ -3899,7 +4189,7 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Response"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}failure\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{17}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{1}transfers\0\u{3}cancel_transfer\0\u{3}discard_part\0\u{4}\u{2}edit_devices\0\u{4}\u{b}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}failure\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{1}examination\0\u{2}\u{16}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{1}transfers\0\u{3}cancel_transfer\0\u{3}discard_part\0\u{1}examine\0\u{3}edit_devices\0\u{4}\u{b}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4022,6 +4312,19 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
         if let v = v {
           if hadOneofValue {try decoder.handleConflictingOneOf()}
           self.kind = .accountState(v)
+        }
+      }()
+      case 10: try {
+        var v: WireExaminationResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .examination(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .examination(v)
         }
       }()
       case 32: try {
@@ -4206,6 +4509,19 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
           self.kind = .discardPart(v)
         }
       }()
+      case 52: try {
+        var v: WireExamineResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .examine(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .examine(v)
+        }
+      }()
       case 53: try {
         var v: WireEditDevicesResponse?
         var hadOneofValue = false
@@ -4318,6 +4634,10 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
       guard case .accountState(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
     }()
+    case .examination?: try {
+      guard case .examination(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
+    }()
     case .status?: try {
       guard case .status(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 32)
@@ -4373,6 +4693,10 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
     case .discardPart?: try {
       guard case .discardPart(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 51)
+    }()
+    case .examine?: try {
+      guard case .examine(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 52)
     }()
     case .editDevices?: try {
       guard case .editDevices(let v)? = self.kind else { preconditionFailure() }
@@ -5897,6 +6221,270 @@ nonisolated extension WireHandOver: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if lhs.wrappedFirstKeys != rhs.wrappedFirstKeys {return false}
     if lhs.lists != rhs.lists {return false}
     if lhs.inviterName != rhs.inviterName {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireExaminationRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ExaminationRequest"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}port\0\u{3}gate_nonce\0\u{1}say\0\u{3}listen_for\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.port) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.gateNonce) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.say) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.listenFor) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.port != 0 {
+      try visitor.visitSingularUInt32Field(value: self.port, fieldNumber: 1)
+    }
+    if !self.gateNonce.isEmpty {
+      try visitor.visitSingularBytesField(value: self.gateNonce, fieldNumber: 2)
+    }
+    if !self.say.isEmpty {
+      try visitor.visitSingularStringField(value: self.say, fieldNumber: 3)
+    }
+    if !self.listenFor.isEmpty {
+      try visitor.visitSingularStringField(value: self.listenFor, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireExaminationRequest, rhs: WireExaminationRequest) -> Bool {
+    if lhs.port != rhs.port {return false}
+    if lhs.gateNonce != rhs.gateNonce {return false}
+    if lhs.say != rhs.say {return false}
+    if lhs.listenFor != rhs.listenFor {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireExaminationResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ExaminationResponse"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}time_ms\0\u{3}dial_back\0\u{1}heard\0\u{3}hears_itself\0\u{3}responder_asks\0\u{3}was_busy\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.timeMs) }()
+      case 2: try { try decoder.decodeSingularEnumField(value: &self.dialBack) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.heard) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.hearsItself) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.responderAsks) }()
+      case 6: try { try decoder.decodeSingularBoolField(value: &self.wasBusy) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.timeMs != 0 {
+      try visitor.visitSingularUInt64Field(value: self.timeMs, fieldNumber: 1)
+    }
+    if self.dialBack != .unknown {
+      try visitor.visitSingularEnumField(value: self.dialBack, fieldNumber: 2)
+    }
+    if self.heard != false {
+      try visitor.visitSingularBoolField(value: self.heard, fieldNumber: 3)
+    }
+    if self.hearsItself != false {
+      try visitor.visitSingularBoolField(value: self.hearsItself, fieldNumber: 4)
+    }
+    if self.responderAsks != false {
+      try visitor.visitSingularBoolField(value: self.responderAsks, fieldNumber: 5)
+    }
+    if self.wasBusy != false {
+      try visitor.visitSingularBoolField(value: self.wasBusy, fieldNumber: 6)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireExaminationResponse, rhs: WireExaminationResponse) -> Bool {
+    if lhs.timeMs != rhs.timeMs {return false}
+    if lhs.dialBack != rhs.dialBack {return false}
+    if lhs.heard != rhs.heard {return false}
+    if lhs.hearsItself != rhs.hearsItself {return false}
+    if lhs.responderAsks != rhs.responderAsks {return false}
+    if lhs.wasBusy != rhs.wasBusy {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireExamineRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ExamineRequest"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}device_id\0\u{1}record\0\u{1}say\0\u{3}listen_for\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.record) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.say) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.listenFor) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.deviceID.isEmpty {
+      try visitor.visitSingularStringField(value: self.deviceID, fieldNumber: 1)
+    }
+    if !self.record.isEmpty {
+      try visitor.visitSingularBytesField(value: self.record, fieldNumber: 2)
+    }
+    if !self.say.isEmpty {
+      try visitor.visitSingularStringField(value: self.say, fieldNumber: 3)
+    }
+    if !self.listenFor.isEmpty {
+      try visitor.visitSingularStringField(value: self.listenFor, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireExamineRequest, rhs: WireExamineRequest) -> Bool {
+    if lhs.deviceID != rhs.deviceID {return false}
+    if lhs.record != rhs.record {return false}
+    if lhs.say != rhs.say {return false}
+    if lhs.listenFor != rhs.listenFor {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireExamineResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ExamineResponse"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}addresses\0\u{1}reach\0\u{1}failure\0\u{3}dial_ms\0\u{3}by_its_connection\0\u{1}examination\0\u{1}unexamined\0\u{3}clock_offset_ms\0")
+
+  fileprivate class _StorageClass {
+    var _addresses: [String] = []
+    var _reach: WireReach = .unknown
+    var _failure: WireFailure? = nil
+    var _dialMs: UInt32 = 0
+    var _byItsConnection: Bool = false
+    var _examination: WireExaminationResponse? = nil
+    var _unexamined: WireFailure? = nil
+    var _clockOffsetMs: Int64 = 0
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _addresses = source._addresses
+      _reach = source._reach
+      _failure = source._failure
+      _dialMs = source._dialMs
+      _byItsConnection = source._byItsConnection
+      _examination = source._examination
+      _unexamined = source._unexamined
+      _clockOffsetMs = source._clockOffsetMs
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeRepeatedStringField(value: &_storage._addresses) }()
+        case 2: try { try decoder.decodeSingularEnumField(value: &_storage._reach) }()
+        case 3: try { try decoder.decodeSingularMessageField(value: &_storage._failure) }()
+        case 4: try { try decoder.decodeSingularUInt32Field(value: &_storage._dialMs) }()
+        case 5: try { try decoder.decodeSingularBoolField(value: &_storage._byItsConnection) }()
+        case 6: try { try decoder.decodeSingularMessageField(value: &_storage._examination) }()
+        case 7: try { try decoder.decodeSingularMessageField(value: &_storage._unexamined) }()
+        case 8: try { try decoder.decodeSingularSInt64Field(value: &_storage._clockOffsetMs) }()
+        default: break
+        }
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if !_storage._addresses.isEmpty {
+        try visitor.visitRepeatedStringField(value: _storage._addresses, fieldNumber: 1)
+      }
+      if _storage._reach != .unknown {
+        try visitor.visitSingularEnumField(value: _storage._reach, fieldNumber: 2)
+      }
+      try { if let v = _storage._failure {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+      } }()
+      if _storage._dialMs != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._dialMs, fieldNumber: 4)
+      }
+      if _storage._byItsConnection != false {
+        try visitor.visitSingularBoolField(value: _storage._byItsConnection, fieldNumber: 5)
+      }
+      try { if let v = _storage._examination {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+      } }()
+      try { if let v = _storage._unexamined {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
+      } }()
+      if _storage._clockOffsetMs != 0 {
+        try visitor.visitSingularSInt64Field(value: _storage._clockOffsetMs, fieldNumber: 8)
+      }
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireExamineResponse, rhs: WireExamineResponse) -> Bool {
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._addresses != rhs_storage._addresses {return false}
+        if _storage._reach != rhs_storage._reach {return false}
+        if _storage._failure != rhs_storage._failure {return false}
+        if _storage._dialMs != rhs_storage._dialMs {return false}
+        if _storage._byItsConnection != rhs_storage._byItsConnection {return false}
+        if _storage._examination != rhs_storage._examination {return false}
+        if _storage._unexamined != rhs_storage._unexamined {return false}
+        if _storage._clockOffsetMs != rhs_storage._clockOffsetMs {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -206,7 +206,12 @@ package actor Node {
             limits: limits, on: loop, logger: logger)
         let connections = PeerConnections(
             context: context, account: account, exchange: exchange, directory: directory,
-            service: PeerService(offers: offers, documents: documents, exchange: exchange, streams: budget.streams),
+            service: PeerService(
+                offers: offers, documents: documents, exchange: exchange, streams: budget.streams,
+                examinations: Examinations(
+                    dialer: PeerDialer(
+                        context: context, account: account, limits: limits, loops: loops, budget: budget.devices),
+                    serviceType: seams.discovery.serviceType, on: loop)),
             offers: offers, loops: loops, limits: limits, budget: budget.devices, on: loop, logger: logger)
         let announcer = Announcer(
             account: account, epoch: epoch, listeners: listeners, gate: gate, offers: offers, discovery: discovery,
@@ -240,7 +245,11 @@ package actor Node {
                     directory: directory, connections: connections, policy: policy, handoffSwitch: handoffSwitch,
                     applications: applications, on: loop),
                 documents: documents, handoffs: handoffs, policy: policy, applications: applications,
-                handoffSwitch: handoffSwitch, files: files, deadlines: seams.handoffs, streams: budget.streams))
+                handoffSwitch: handoffSwitch, files: files, deadlines: seams.handoffs,
+                examiner: RoadExaminer(
+                    account: account, directory: directory, connections: connections, announcer: announcer,
+                    listeners: listeners),
+                streams: budget.streams))
         await exchange.start(connections: connections, announcer: announcer)
         let accepting = accept(
             from: listeners, by: context, seams.hasGate ? gate : nil, for: account, into: connections)

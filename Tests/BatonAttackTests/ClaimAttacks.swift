@@ -152,6 +152,7 @@ struct ClaimAttacks {
             ("documentRead", .documentRead(.init())), ("access", .access(.init())), ("transfers", .transfers(.init())),
             ("cancelTransfer", .cancelTransfer(.init())), ("discardPart", .discardPart(.init())),
             ("editDevices", .editDevices(.with { $0.name = "another" })),
+            ("examine", .examine(.init())),
         ]
         for (name, kind) in requests {
             try await attack("\(name), which is for the user's own programs") { defence in

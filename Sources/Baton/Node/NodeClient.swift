@@ -151,6 +151,14 @@ package struct NodeClient: Sendable {
         return answer.part
     }
 
+    /// Examines the road to a device, which takes up to 9 s.
+    package func examine(_ request: WireExamineRequest) async throws(HandoffError) -> WireExamineResponse {
+        guard case .examine(let answer) = try await connection.answer(to: .examine(request)) else {
+            throw .unexpectedAnswer
+        }
+        return answer
+    }
+
     /// Accepts an activity.
     ///
     /// - Parameter opened: gets the stream of the request, on which the handoff goes on. Resetting it cancels the

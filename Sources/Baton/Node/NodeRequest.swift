@@ -36,7 +36,7 @@ package enum NodeRequest: Sendable {
             self = .didFail(NodeDidFail(request: request, stream: stream))
         case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .status, .devices,
             .activities, .offer, .withdraw, .accept, .accountState, .adoptState, .register, .handoffSwitch,
-            .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices:
+            .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices, .examination, .examine:
             throw HandoffError(.unsupported, "an application does not answer this request")
         }
     }

@@ -68,7 +68,9 @@ extension WireRequest.OneOf_Kind {
         case .documentRanges(let request): !request.preview
         case .activityList, .payload, .documentManifest, .continued, .release, .accountState, .status,
             .devices, .activities, .withdraw, .handoffSwitch, .documentRead, .access, .adoptState, .transfers,
-            .cancelTransfer, .discardPart, .editDevices, .willSave, .willContinue, .continueActivity, .didFail:
+            .cancelTransfer, .discardPart, .editDevices, .examination, .examine, .willSave, .willContinue,
+            .continueActivity,
+            .didFail:
             false
         }
     }

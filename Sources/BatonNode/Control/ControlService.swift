@@ -24,6 +24,7 @@ struct ControlService: Sendable {
     let handoffSwitch: HandoffSwitchKeeper
     let files: SharedFiles
     let deadlines: HandoffDeadlines
+    let examiner: RoadExaminer
     /// Of the node's budget, for continuation streams.
     let streams: ByteBudget.Part
     /// Of the continuation streams that applications open.
@@ -88,8 +89,11 @@ struct ControlService: Sendable {
             try await discardPart(request, on: stream)
         case .editDevices(let request):
             try await editDevices(request, on: stream)
+        case .examine(let request):
+            try await stream.respond(.examine(await examiner.examine(request)))
+            await stream.finish()
         case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState,
-            .willSave, .willContinue, .continueActivity, .didFail:
+            .examination, .willSave, .willContinue, .continueActivity, .didFail:
             throw HandoffError(.unsupported, "this request is not for the local socket")
         }
         return nil

@@ -57,6 +57,9 @@ actor Announcer {
         gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
     }
 
+    /// The nonce of the present advertisement, for the tokens of devices that connect to this one.
+    var gateNonce: [UInt8] { sealer.gateNonce }
+
     /// Publishes what is true now, as a withdrawal where others were told of something that is offered no more, whether
     /// or not something else has taken its place.
     ///

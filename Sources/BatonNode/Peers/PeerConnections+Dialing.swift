@@ -48,15 +48,7 @@ extension PeerConnections {
     /// Connects to a device, and has it and this one prove who they are.
     private func enter(_ peer: Peer) async throws -> Connection {
         let (socket, peer) = try await connect(to: peer)
-        let session = try TLSSession(
-            client: context,
-            serverName: GateToken.serverName(keys: peer.keys, server: peer.device, gateNonce: peer.gateNonce),
-            expectedPeer: peer.device.description)
-        let connection = Connection(
-            socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
-            limits: limits.session, revocationNumber: account.value.state.revision, budget: budget, on: socket.loop)
-        _ = try await establish(connection)
-        return connection
+        return try await dialer.prove(socket, peer.door, within: limits.handshakeDeadline)
     }
 
     /// Connects to where a device is, also when that changes meanwhile.
@@ -82,23 +74,5 @@ extension PeerConnections {
             peer = now
         }
         throw HandoffError(.peerUnreachable, "its addresses change all the time")
-    }
-
-    /// Runs the handshake, and returns who the other side has proved to be.
-    func establish(_ connection: Connection) async throws -> String {
-        await connection.start()
-        do {
-            try await withDeadline(limits.handshakeDeadline, "the handshake was not over") {
-                try await connection.ready()
-            }
-        } catch {
-            await connection.close()
-            throw error
-        }
-        guard case .device(let device) = await connection.peer else {
-            await connection.close(.refused)
-            throw HandoffError(.refused, "the other side did not show which device it is")
-        }
-        return device
     }
 }

@@ -33,7 +33,7 @@ actor PeerConnections {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     let loops: EventLoopGroup
-    let context: TLSContext
+    let dialer: PeerDialer
     let account: CurrentAccount
     let exchange: StateExchange
     let directory: PeerDirectory
@@ -65,7 +65,7 @@ actor PeerConnections {
         self.budget = budget
         self.loop = loop
         self.loops = loops
-        self.context = context
+        dialer = PeerDialer(context: context, account: account, limits: limits, loops: loops, budget: budget)
         self.account = account
         self.exchange = exchange
         self.directory = directory
@@ -219,7 +219,7 @@ actor PeerConnections {
             }
         }
         do {
-            let device = try await establish(connection)
+            let device = try await connection.establish(within: limits.handshakeDeadline)
             try await adopt(connection, of: device, isDialled: false)
             // Not waited for: the place among the handshakes is free for another.
             Task { await exchange.meet(connection, of: device) }
@@ -280,16 +280,26 @@ actor PeerConnections {
         // What is asked is served on the loop from the first moment on.
         Task(executorPreference: loop.taskExecutor) {
             await self.directory.prove(device)
-            await withDiscardingTaskGroup { group in
-                for await incoming in connection.incoming {
-                    group.addTask {
-                        let name = await self.directory.name(of: device)
-                        await self.service.serve(incoming, from: name, on: connection)
-                    }
-                }
-            }
+            await self.serve(connection, of: device)
             await self.forget(connection, of: device)
         }
+    }
+
+    /// Serves the requests of a device on a connection until the connection ends or the task is cancelled.
+    func serve(_ connection: Connection, of device: String) async {
+        await withDiscardingTaskGroup { group in
+            for await incoming in connection.incoming {
+                group.addTask {
+                    let name = await self.directory.name(of: device)
+                    await self.service.serve(incoming, from: name, on: connection)
+                }
+            }
+        }
+    }
+
+    /// A live connection with a device, whoever made it.
+    func openConnection(with device: String) -> Connection? {
+        live[device]?.first { $0.connection.isOpen }?.connection
     }
 
     var tooMany: HandoffError {

@@ -25,12 +25,15 @@ struct PeerService: Sendable {
 
     /// How long an application may take to answer whether it takes a continuation stream.
     let streamDeadline: Duration
+    /// `nil` if this node does not examine the road to other devices.
+    let examinations: Examinations?
 
     typealias LocalRequests = @Sendable (WireRequest.OneOf_Kind, BatonTransport.Stream) async throws -> Void
 
     init(
         offers: Offers, documents: DocumentService, exchange: StateExchange, streams: ByteBudget.Part,
-        checks: ClaimChecks = .all, localRequests: LocalRequests? = nil, streamDeadline: Duration = .seconds(5)
+        checks: ClaimChecks = .all, localRequests: LocalRequests? = nil, streamDeadline: Duration = .seconds(5),
+        examinations: Examinations? = nil
     ) {
         self.offers = offers
         self.documents = documents
@@ -39,6 +42,7 @@ struct PeerService: Sendable {
         self.checks = checks
         self.localRequests = localRequests
         self.streamDeadline = streamDeadline
+        self.examinations = examinations
     }
 
     /// Serves one stream to its end. Meant for the task executor of the node's control loop, where almost everything
@@ -73,9 +77,16 @@ struct PeerService: Sendable {
                     because: request.hasFailure ? HandoffError(request.failure) : nil)
                 try await stream.respond(.release(.init()))
                 await stream.finish()
+            case .examination(let request):
+                guard let examinations else { throw HandoffError(.unsupported, "this node examines no road") }
+                let answer = try await examinations.answer(
+                    request, from: device.id, at: connection.remoteAddress.ipAddress)
+                try await stream.respond(.examination(answer))
+                await stream.finish()
             case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
-                .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices, .willSave,
-                .willContinue, .continueActivity, .didFail:
+                .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices, .examine, .willSave,
+                .willContinue,
+                .continueActivity, .didFail:
                 try await localRequests?(request, stream)
             }
         } catch {
@@ -94,11 +105,13 @@ struct PeerService: Sendable {
                 throw HandoffError(
                     .invalidRequest, "1 to \(DocumentWriter.rangeLimit) ranges can be asked for at once")
             }
-        case .accountState, .activityList, .payload, .documentManifest, .continuationStream, .continued, .release:
+        case .accountState, .activityList, .payload, .documentManifest, .continuationStream, .continued, .release,
+            .examination:
             break
         case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
-            .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices, .willSave,
-            .willContinue, .continueActivity, .didFail:
+            .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices, .examine, .willSave,
+            .willContinue,
+            .continueActivity, .didFail:
             guard localRequests != nil else {
                 throw HandoffError(.unsupported, "this request is for the local socket only")
             }

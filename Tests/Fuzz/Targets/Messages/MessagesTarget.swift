@@ -111,7 +111,13 @@ enum MessagesTarget: FuzzTarget {
     private static var samples: [any Message] {
         let id = SampleUserInfo.id
         let requests: [WireRequest.OneOf_Kind] = [
-            .activityList(.init()), .payload(.with { $0.activityID = id }),
+            .activityList(.init()),
+            .examination(
+                .with {
+                    $0.port = 24747
+                    $0.gateNonce = id
+                    ($0.say, $0.listenFor) = ("abcdefghijk2", "abcdefghijk3")
+                }), .payload(.with { $0.activityID = id }),
             .documentManifest(.with { $0.claimID = id }),
             .documentRanges(
                 .with {
@@ -170,6 +176,12 @@ enum MessagesTarget: FuzzTarget {
         }
         let responses: [WireResponse.OneOf_Kind] = [
             .failure(failure),
+            .examination(
+                .with {
+                    $0.timeMs = 1_760_000_000_000
+                    $0.dialBack = .connected
+                    $0.heard = true
+                }),
             .payload(
                 .with {
                     $0.payload = payload

@@ -32,7 +32,7 @@ enum LocalRequestTarget: FuzzTarget {
         case .accountState, .adoptState, .activityList, .payload, .documentManifest, .documentRanges,
             .continuationStream, .continued, .release,
             .status, .devices, .activities, .withdraw, .handoffSwitch, .access, .transfers, .cancelTransfer,
-            .discardPart, .editDevices, .willSave, .willContinue, .continueActivity, .didFail:
+            .discardPart, .editDevices, .examination, .examine, .willSave, .willContinue, .continueActivity, .didFail:
             break
         }
     }
