@@ -110,9 +110,9 @@ let package = Package(
         .executableTarget(
             name: "BatonCLI",
             dependencies: [
-                "BatonNode", "Baton", "BatonApplications", "BatonDocuments", "BatonAccount", "BatonMessages",
-                "BatonTransport", "BatonProtocol", "BatonWeb", "BatonEventLoop", "CLinux", "CQRencode", "CVersion",
-                logging, protobuf, subprocess, system,
+                "BatonNode", "Baton", "BatonApplications", "BatonDiscovery", "BatonDocuments", "BatonAccount",
+                "BatonMessages", "BatonTransport", "BatonProtocol", "BatonWeb", "BatonEventLoop", "CLinux",
+                "CQRencode", "CVersion", logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             resources: [.embedInCode("Service/baton.service")], swiftSettings: settings),

@@ -9,22 +9,42 @@ enum FindingRendering {
     private static let indentation = String(repeating: " ", count: 16)
 
     /// The lines of the report, group by group. What is fine in a group shares a line, unless it is verbose.
-    static func lines(_ findings: [Finding], isVerbose: Bool, width: Int) -> [String] {
+    ///
+    /// - Parameter device: the name of the device whose road is examined.
+    static func lines(
+        _ findings: [Finding], about device: String? = nil, isVerbose: Bool, width: Int
+    ) -> [String] {
         Check.Group.allCases.flatMap { group -> [String] in
             let findings = findings.filter { $0.check.group == group }
             guard !findings.isEmpty else { return [] }
             let fine = findings.filter { $0.result == .fine }
             let subjects = fine.map(\.check.subject).joined(separator: ", ")
             let shared = isVerbose || fine.isEmpty ? [] : entry("fine", subjects, width: width)
-            let others = findings.filter { isVerbose || $0.result != .fine }
-            return [group.title] + shared + others.flatMap { entry($0, width: width) }
+            let others = findings.filter { $0.result == .fine ? isVerbose : $0.result != .notMeasured }
+            return [group.title(device)] + shared + others.flatMap { entry($0, width: width) }
+                + unmeasured(findings, width: width)
+        }
+    }
+
+    /// What was not measured for the same reason shares a line.
+    private static func unmeasured(_ findings: [Finding], width: Int) -> [String] {
+        let findings = findings.filter { $0.result == .notMeasured }
+        var reasons: [String] = []
+        for finding in findings where !reasons.contains(finding.sentence) { reasons.append(finding.sentence) }
+        return reasons.flatMap { reason in
+            let subjects = findings.filter { $0.sentence == reason }.map(\.check.subject)
+            return entry("not measured", subjects.joined(separator: ", ") + ": " + reason, width: width)
         }
     }
 
     private static func entry(_ finding: Finding, width: Int) -> [String] {
         let evidence = finding.evidence.flatMap { TextWrap.lines(indentation + SafeText.escaped($0), width: width) }
-        // A command is not broken, so that it can be copied.
-        let remedy = finding.remedy.map { indentation + "$ " + SafeText.escaped($0) }
+        let remedy = finding.remedy.flatMap { step -> [String] in
+            // A command is not broken, so that it can be copied.
+            step.hasPrefix("# ")
+                ? TextWrap.lines(indentation + SafeText.escaped(step.dropFirst(2)), width: width)
+                : [indentation + "$ " + SafeText.escaped(step)]
+        }
         return entry(finding.result.word, finding.sentence, width: width) + evidence + remedy
     }
 
@@ -101,9 +121,11 @@ extension Finding.Result {
 
 extension Check.Group {
     /// The heading of the group.
-    var title: String {
+    func title(_ device: String?) -> String {
         switch self {
         case .machine: "this machine"
+        case .network: "this network"
+        case .road: "the road to \(SafeText.escaped(device ?? "the device"))"
         }
     }
 }

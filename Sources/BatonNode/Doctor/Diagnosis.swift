@@ -30,7 +30,7 @@ package enum Diagnosis {
             .fine(.account, "this device has an account that can be used")
         case .noAccount?:
             .problem(
-                .noAccount, of: "\(AccountError.noAccount)", remedy: ["baton account create", "baton account join"])
+                .noAccount, of: "\(AccountError.noAccount)", remedy: ["baton"])
         case let error? where error.exposedPath != nil:
             .notMeasured(.account, because: "the account is not read while others can use its files")
         case let error?:
@@ -104,7 +104,16 @@ package enum Diagnosis {
             guard facts.accountError == nil else {
                 return .notMeasured(.node, because: "a node needs the account first")
             }
-            return .problem(.noNode, remedy: ["baton node"])
+            let start = facts.canInstallNode ? "baton node install" : "baton node"
+            guard let port = facts.takenPort else {
+                return .problem(.noNode, evidence: ["nothing listens at \(facts.socketPath)"], remedy: [start])
+            }
+            return .problem(
+                .portTaken, of: "\(port)", evidence: ["a program listens at port \(port)"],
+                remedy: [
+                    "sudo ss -ltnp 'sport = :\(port)'", "# end that program, or choose another port:",
+                    "\(start) --port PORT",
+                ])
         case .silent(let reason):
             return .notMeasured(.node, because: reason)
         }

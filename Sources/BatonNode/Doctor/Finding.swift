@@ -14,9 +14,10 @@ package struct Finding: Sendable, Hashable {
     package let result: Result
     /// One sentence for people, without a full stop.
     package let sentence: String
-    /// What was seen: a path and its mode, an error, a count.
+    /// The signs that were seen: a path and its mode, an error, a count.
     package var evidence: [String] = []
-    /// Shell commands that fix a problem, one in each element.
+    /// Shell commands that fix a problem, one in each element. A step for another device or for a person is a comment of
+    /// the shell: see ``there(_:_:)``.
     package var remedy: [String] = []
 
     static func fine(_ check: Check, _ sentence: String) -> Finding {
@@ -32,7 +33,10 @@ package struct Finding: Sendable, Hashable {
             remedy: remedy)
     }
 
-    static func notMeasured(_ check: Check, because reason: String) -> Finding {
+    /// A command for another device, for ``remedy``. The name has no line breaks, as no name of a device has.
+    static func there(_ device: String, _ command: String) -> String { "# on \(device): \(command)" }
+
+    package static func notMeasured(_ check: Check, because reason: String) -> Finding {
         Finding(check: check, result: .notMeasured, sentence: reason)
     }
 }
@@ -40,15 +44,19 @@ package struct Finding: Sendable, Hashable {
 /// A question that the doctor answers, in the order of its report. The raw value is the name in `--json`.
 package enum Check: String, CaseIterable, Sendable {
     case account, folders, disk, rules, handoff, node, limits, bus
+    case network, stacks, multicastOut, multicastIn, responder, others, incoming
+    case membership, keys, version, route, dial, deviceMulticast, clock
 
     /// The part of the world that a check examines.
     package enum Group: String, CaseIterable, Sendable {
-        case machine
+        case machine, network, road
     }
 
     package var group: Group {
         switch self {
         case .account, .folders, .disk, .rules, .handoff, .node, .limits, .bus: .machine
+        case .network, .stacks, .multicastOut, .multicastIn, .responder, .others, .incoming: .network
+        case .membership, .keys, .version, .route, .dial, .deviceMulticast, .clock: .road
         }
     }
 
@@ -63,6 +71,20 @@ package enum Check: String, CaseIterable, Sendable {
         case .node: "node"
         case .limits: "system limits"
         case .bus: "D-Bus"
+        case .network: "interfaces"
+        case .stacks: "other responders"
+        case .multicastOut: "outgoing multicast DNS"
+        case .multicastIn: "incoming multicast DNS"
+        case .responder: "Avahi"
+        case .others: "other devices"
+        case .incoming: "incoming connections"
+        case .membership: "account"
+        case .keys: "keys"
+        case .version: "version"
+        case .route: "route"
+        case .dial: "connection"
+        case .deviceMulticast: "multicast DNS"
+        case .clock: "clock"
         }
     }
 }

@@ -7,7 +7,7 @@ package import BatonTransport
 import Glibc
 import SystemPackage
 
-/// What the doctor sees of this machine without a node. ``Diagnosis/machine(_:node:)`` judges it.
+/// The facts that the doctor sees of this machine without a node. ``Diagnosis/machine(_:node:)`` judges it.
 package struct MachineFacts: Sendable {
     /// A file or folder that another user owns or may use.
     struct Exposure: Sendable, Hashable {
@@ -50,6 +50,12 @@ package struct MachineFacts: Sendable {
     var unusableDisks: [UnusableDisk] = []
     var mistakes: [Mistake] = []
     var handoff = HandoffSwitch()
+    /// Where the node listens for programs of this user.
+    var socketPath = ""
+    /// The port of the node in its settings, if a program listens there.
+    var takenPort: UInt16?
+    /// Whether `baton node install` can work.
+    package var canInstallNode = false
     /// Whether the kernel watches a further descriptor for this user (`fs.epoll.max_user_watches`).
     var canWatch = true
     /// The path of the D-Bus system bus if nothing answers there.
@@ -85,8 +91,17 @@ package struct MachineFacts: Sendable {
             Mistake(roots, checkedBy: "baton roots") { path throws(ConfigurationError) in
                 _ = try SharedRootsFile.read(path, userHome: ConfigurationFile.userHome)
             },
+            Mistake(NodeSettings.path(in: home), checkedBy: "baton doctor") { path throws(ConfigurationError) in
+                _ = try NodeSettings.read(path)
+            },
         ].compactMap { $0 }
         facts.handoff = HandoffSwitch(reading: HandoffSwitch.path(in: home), marker: HandoffSwitch.marker(in: home))
+        facts.socketPath = home.socketPath
+        if let port = try? NodeSettings.read(NodeSettings.path(in: home)).port,
+            SocketTable.isListening(at: port, in: ["/proc/net/tcp", "/proc/net/tcp6"].map(SocketTable.read))
+        {
+            facts.takenPort = port
+        }
         facts.canWatch = canWatchDescriptor()
         facts.silentBus = SystemBus.unreachablePath()
         return facts

@@ -24,12 +24,42 @@ struct FindingRenderingTests {
                 "                nothing listens at",
                 "                /run/user/1000/baton/node.socket",
                 "                $ baton node",
-                "  not measured  only a running node knows how many files it",
-                "                may open, and none is running",
+                "  not measured  system limits: only a running node knows how",
+                "                many files it may open, and none is running",
             ])
         let verbose = FindingRendering.lines(Self.findings, isVerbose: true, width: .max)
         #expect(verbose[1] == "  fine          this device has an account that can be used")
         #expect(verbose[2] == "  fine          only this user")
+    }
+
+    @Test("What was not measured for one reason shares a line, and what is done elsewhere is no command")
+    func road() {
+        let findings = [
+            Finding.notMeasured(.dial, because: "no node is running here"),
+            .problem(.revoked, of: "desktop", remedy: [Finding.there("desktop", "baton account join")]),
+            .notMeasured(.clock, because: "no node is running here"),
+        ]
+        #expect(
+            FindingRendering.lines(findings, about: "desktop", isVerbose: false, width: 80) == [
+                "the road to desktop",
+                "  problem       desktop was revoked from the account",
+                "                on desktop: baton account join",
+                "  not measured  connection, clock: no node is running here",
+            ])
+    }
+
+    @Test("The chain that filters is found if it is the only one of its direction")
+    func chains() {
+        func chain(_ name: String, _ hook: String) -> String {
+            #"{"chain":{"family":"inet","table":"f","name":"\#(name)","handle":1,"type":"filter","hook":"\#(hook)"}}"#
+        }
+        func filter(_ chains: String...) -> PacketFilter {
+            PacketFilterSearch.nftables(#"{"nftables":[{"metainfo":{}},\#(chains.joined(separator: ","))]}"#)
+        }
+        let input = PacketFilter.Chain(family: "inet", table: "f", name: "i")
+        #expect(filter(chain("i", "input"), chain("n", "prerouting")) == .nftables(input: input, output: nil))
+        #expect(filter(chain("i", "input"), chain("j", "input")) == .nftables(input: nil, output: nil))
+        #expect(PacketFilterSearch.nftables("damaged") == .unknown)
     }
 
     @Test("JSON has the same, and the counts last")
@@ -59,7 +89,8 @@ struct DoctorTests {
     private static let bus = ["DBUS_SYSTEM_BUS_ADDRESS": "tcp:host=localhost"]
 
     private static func causes(_ result: BuiltCommand.Result) -> [String] {
-        result.output.split(separator: "\n").compactMap { line in
+        // The network of the machine that tests is not known.
+        result.output.split(separator: "\n").filter { $0.contains(#""group":"machine""#) }.compactMap { line in
             line.split(separator: #""cause":""#).dropFirst().first.map { String($0.prefix { $0 != "\"" }) }
         }
     }
@@ -69,20 +100,21 @@ struct DoctorTests {
         let folder = FileManager.default.temporaryDirectory.path + "/baton-doctor-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        func doctor(_ environment: [String: String] = Self.bus) async throws -> BuiltCommand.Result {
+        @Sendable func doctor(_ environment: [String: String] = Self.bus) async throws -> BuiltCommand.Result {
             try await BuiltCommand.run(["doctor", "--json"], home: folder + "/home", environment: environment)
         }
-        let nothing = try await doctor()
-        #expect(Self.causes(nothing) == ["noAccount"] && nothing.status == 1, "\(nothing)")
         _ = try await BuiltCommand.run(["account", "create"], home: folder + "/home")
+        async let empty = BuiltCommand.run(["doctor", "--json"], home: folder + "/empty", environment: Self.bus)
         let created = try await doctor()
+        let nothing = try await empty
+        #expect(Self.causes(nothing) == ["noAccount"] && nothing.status == 1, "\(nothing)")
         #expect(Self.causes(created) == ["noNode"] && created.status == 1, "\(created)")
-        #expect(created.errors == "baton: 1 problem, 1 not measured\n")
         let node = try BuiltNode(["BATON_HOME": folder + "/home"], in: folder)
         try await node.ready()
+        async let silenced = doctor(["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent/bus"])
         let running = try await doctor()
-        #expect(Self.causes(running).isEmpty && running.status == 0, "\(running)")
-        let silent = try await doctor(["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent/bus"])
+        let silent = try await silenced
+        #expect(Self.causes(running).isEmpty && running.output.contains(#""check":"node""#), "\(running)")
         #expect(Self.causes(silent) == ["noBus"], "\(silent)")
         node.send(SIGTERM)
         #expect(await node.end() == 0)
@@ -99,8 +131,10 @@ struct DoctorTests {
         node.send(SIGSTOP)
         let began = ContinuousClock.now
         let result = try await BuiltCommand.run(["doctor"], home: folder + "/home", environment: Self.bus)
-        #expect(result.status == 79 && ContinuousClock.now - began < .seconds(10), "\(result)")
-        #expect(result.output.contains("not measured  the node does not answer within 3 s"), "\(result.output)")
+        #expect([1, 79].contains(result.status) && ContinuousClock.now - began < .seconds(10), "\(result)")
+        #expect(
+            result.output.contains("not measured  node: the node does not answer within 3 s"),
+            "\(result.output)")
         node.send(SIGCONT)
         node.send(SIGTERM)
         #expect(await node.end() == 0)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Baton
 import BatonAccount
 import BatonMessages
 import SwiftProtobuf
 import SystemPackage
 import Testing
 
+@testable import BatonDiscovery
 @testable import BatonNode
 
 /// The facts of a machine on which all is well, and one change for each cause.
@@ -19,12 +21,8 @@ struct MachineFault: Sendable, CustomTestStringConvertible {
 
     /// Checks that nobody can answer while the cause is there.
     var hides: Set<Check> {
-        switch cause {
-        case .noAccount, .unusableAccount: [.node, .limits]
-        case .noNode: [.limits]
-        case .wrongRights, .diskFull, .diskReadOnly, .rulesMistake, .handoffOff, .fewDescriptors, .fewWatches, .noBus:
-            []
-        }
+        [.noAccount, .unusableAccount].contains(cause)
+            ? [.node, .limits] : [.noNode, .portTaken].contains(cause) ? [.limits] : []
     }
 
     private static func unchanged(_: inout MachineFacts) {}
@@ -49,6 +47,7 @@ struct MachineFault: Sendable, CustomTestStringConvertible {
         },
         MachineFault(cause: .handoffOff) { $0.handoff.isOn = false },
         MachineFault(cause: .noNode, node: .absent, change: unchanged),
+        MachineFault(cause: .portTaken, node: .absent) { $0.takenPort = 24747 },
         MachineFault(cause: .fewDescriptors, node: .status(.with { $0.lacksDescriptors = true }), change: unchanged),
         MachineFault(cause: .fewWatches) { $0.canWatch = false },
         MachineFault(cause: .noBus) { $0.silentBus = "/run/dbus/system_bus_socket" },
@@ -91,7 +90,8 @@ struct DiagnosisTests {
 
     @Test("Every cause has a fault in these tests")
     func complete() {
-        #expect(Set(MachineFault.all.map(\.cause)) == Set(Cause.allCases))
+        #expect(
+            Set(MachineFault.all.map(\.cause)) == Set(Cause.allCases.filter { $0.check.group == .machine }))
     }
 
     @Test("Two causes at once are both named, except where one hides the other")
@@ -101,8 +101,10 @@ struct DiagnosisTests {
                 var facts = MachineFacts()
                 first.change(&facts)
                 second.change(&facts)
-                // An account has one error.
-                guard first.cause.check != .account || second.cause.check != .account else { continue }
+                // An account has one error, and so has a node that does not run.
+                guard first.cause.check != second.cause.check || ![.account, .node].contains(first.cause.check) else {
+                    continue
+                }
                 let nodes = [first.node, second.node].compactMap { $0 }
                 let isWithoutNode = nodes.contains { if case .absent = $0 { true } else { false } }
                 let node = isWithoutNode ? .absent : nodes.first ?? Self.running
@@ -118,11 +120,33 @@ struct DiagnosisTests {
         }
     }
 
+    @Test("A node is installed where there is a service manager, else it is run")
+    func start() {
+        for (canInstall, command) in [(true, "baton node install"), (false, "baton node")] {
+            var facts = MachineFacts()
+            facts.canInstallNode = canInstall
+            let findings = Diagnosis.machine(facts, node: .absent)
+            #expect(findings.first { $0.result == .problem(.noNode) }?.remedy == [command])
+        }
+    }
+
     @Test("A silent node is not measured, and never fine")
     func silent() {
         let findings = Diagnosis.machine(MachineFacts(), node: .silent("the node does not answer within 3 s"))
         #expect(Self.causes(findings).isEmpty)
         #expect(findings.filter { $0.result == .notMeasured }.map(\.check) == [.node, .limits])
+    }
+
+    @Test("The errors of other commands name a cause by the same words")
+    func words() {
+        let responder = ResponderFault(operation: "look for devices", code: -65537).explanation()
+        let causes = [Cause.noBus.sentence(SystemBus.unreachablePath() ?? ""), Cause.avahiStopped.sentence("")]
+        #expect(causes.contains { responder.lowercased().contains($0.lowercased()) }, "\(responder)")
+        #expect("\(NodeClientError.noNode(socketPath: "/run"))".contains(Cause.noNode.sentence("")))
+        #expect(Cause.portTaken.sentence("4711").hasSuffix("port 4711 is in use by another program"))
+        #expect("\(NodeError.portInUse(4711))".hasPrefix("port 4711 is in use by another program"))
+        let off = HandoffSwitch(isOn: false)
+        #expect(throws: HandoffError(.handoffOff, Cause.handoffOff.sentence(""))) { try off.requireOn() }
     }
 
     @Test("A path in a command is one word of a shell")

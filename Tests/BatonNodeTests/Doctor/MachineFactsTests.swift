@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonEventLoop
 import BatonTransport
 import Foundation
 import SystemPackage
@@ -8,7 +9,7 @@ import Testing
 
 @testable import BatonNode
 
-/// What the doctor reads of real folders and files.
+/// The doctor reads real folders and files.
 @Suite("The facts of a machine")
 struct MachineFactsTests {
     /// The home of a device with an account, which is removed after the test.
@@ -78,13 +79,25 @@ struct MachineFactsTests {
         #expect(machine.facts.exposures.map(\.kind) == [.configuration])
     }
 
-    @Test("Mistakes in the rules and the shared folders are found, with their place")
+    @Test("A program at the port of the node's settings is found")
+    func port() throws {
+        let machine = try Machine()
+        let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: EventLoop(name: "other"))
+        let port = try #require(listener.localAddress.port)
+        try machine.write("port=\(port)\n", to: "node")
+        #expect(machine.facts.takenPort == port)
+        listener.close()
+        #expect(machine.facts.takenPort == nil)
+    }
+
+    @Test("Mistakes in the rules, the shared folders and the node's settings are found, with their place")
     func mistakes() throws {
         let machine = try Machine()
         try machine.write("allow\n", to: "accept-policy")
         try machine.write("Documents=relative\n", to: "shared-roots")
+        try machine.write("port=80\n", to: "node")
         let mistakes = machine.facts.mistakes
-        #expect(mistakes.map(\.path.lastComponent?.string) == ["accept-policy", "shared-roots"])
+        #expect(mistakes.map(\.path.lastComponent?.string) == ["accept-policy", "shared-roots", "node"])
         #expect(mistakes.allSatisfy { $0.error.line == 1 }, "\(mistakes)")
     }
 

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Baton
+import BatonAccount
+import BatonDiscovery
+import BatonEventLoop
+import BatonMessages
+import BatonNode
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+
+/// One run of the doctor: measures, and has ``Diagnosis`` judge.
+struct DoctorExamination {
+    /// How long the node may take to answer what it knows: 3 s. It needs milliseconds.
+    private static let patience = Duration.seconds(3)
+    /// How long the ear listens at the least: 4 s. Silence of a shorter time says nothing.
+    private static let listening = Duration.seconds(4)
+    /// When the node is asked to examine the road, if the device is not heard before: 1.5 s.
+    private static let hearing = Duration.milliseconds(1500)
+    /// How long other programs may take to answer what this machine has: 2 s.
+    private static let searching = Duration.seconds(2)
+    /// When measuring ends, from the beginning on: 9 s.
+    private static let limit = Duration.seconds(9)
+
+    /// The device whose road is examined, or that is asked to connect back.
+    struct Target {
+        let id: DeviceID
+        let name: String
+        let isRevoked: Bool
+    }
+
+    private let began = ContinuousClock.now
+    private let home: Home
+    private let account: Account?
+    private let node: NodeAnswer
+    private let devices: [WireDevice]
+    private let areListsApart: Bool
+    private let canInstallNode: Bool
+    /// Nil if the user has named no device, or there is no account.
+    let target: Target?
+    /// Whether the user has named a device.
+    private let isForDevice: Bool
+    /// The findings about this machine.
+    let machine: [Finding]
+
+    /// Reads what needs no network.
+    ///
+    /// - Parameter device: as the user names it.
+    /// - Throws: ``CommandError`` if no such device is known.
+    init(home: Home, device: String?) async throws {
+        let store = CommandEnvironment.accountStore(home)
+        async let canInstallNode = Self.first(within: Self.searching) {
+            (try? await UserService.find()) != nil
+        } otherwise: {
+            false
+        }
+        var facts = MachineFacts.read(home, store)
+        let account = try? store.load()
+        let (node, devices, areListsApart) = await Self.ask(home)
+        facts.canInstallNode = await canInstallNode
+        self.home = home
+        self.account = account
+        self.node = node
+        self.devices = devices
+        self.areListsApart = areListsApart
+        self.canInstallNode = facts.canInstallNode
+        machine = Diagnosis.machine(facts, node: node)
+        isForDevice = device != nil
+        target = try device.flatMap { try Self.find($0, account, store, devices) }
+    }
+
+    /// Measures the network, and the road to the device. Call it once.
+    func network(showing progress: DoctorProgress) async throws -> [Finding] {
+        async let filter = Self.first(within: Self.searching) {
+            await PacketFilterSearch.find()
+        } otherwise: {
+            .unknown
+        }
+        var facts = NetworkFacts.read()
+        let asked = askedDevice()
+        let (label, other) = (MulticastEar.randomLabel(), MulticastEar.randomLabel())
+        let executor: BlockingExecutor
+        do {
+            executor = try BlockingExecutor(name: "responder")
+        } catch {
+            throw CommandError.failed("no thread can be started: \(error)")
+        }
+        let ear = MulticastEar(
+            saying: label, listeningFor: other, asking: asked.map(addresses) ?? [], interfaces: facts.interfaces,
+            on: EventLoop(name: "doctor"), executor: executor)
+        defer { ear.close() }
+        let (start, limit) = (ContinuousClock.now, Self.limit)
+        let running = Task { await ear.run(for: limit) }
+        defer { running.cancel() }
+        let names = Set(facts.interfaces.map(\.interfaceName)).sorted().joined(separator: ", ")
+        progress.show("listening on \(names)")
+        var answer = Measured<WireExamineResponse>.missing(reasonForNone)
+        if let asked, case .status = node {
+            while ContinuousClock.now - start < Self.hearing, record(of: asked.id, in: ear.report) == nil {
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            progress.show("connecting to \(asked.name), which connects back")
+            let request = WireExamineRequest.with {
+                $0.deviceID = asked.id.description
+                $0.record = Data(record(of: asked.id, in: ear.report) ?? [])
+                ($0.say, $0.listenFor) = (label, other)
+            }
+            answer = await examine(request)
+            progress.show("listening on \(names)")
+        }
+        let end = min(start + Self.listening, began + Self.limit)
+        if ContinuousClock.now < end { try await Task.sleep(until: end, clock: .continuous) }
+        facts.filter = await filter
+        return judge(facts, ear.report, answer, asked)
+    }
+
+    private func judge(
+        _ facts: NetworkFacts, _ heard: MulticastEar.Report, _ answer: Measured<WireExamineResponse>, _ asked: Target?
+    ) -> [Finding] {
+        let devices = account.map { HeardDevices(heard, account: $0) }
+        var known = asked.map(addresses) ?? []
+        if let asked, let device = devices?.devices[asked.id] {
+            let announced = device.advertisement.content.addresses.compactMap { IPAddress(bytes: $0.bytes) }
+            known += (announced.filter { !$0.isLinkLocal } + device.sources).filter { !known.contains($0) }
+        }
+        var status = WireStatusResponse()
+        if case .status(let value) = node { status = value }
+        let network =
+            Diagnosis.network(
+                facts, isBusSilent: machine.contains { $0.result == .problem(.noBus) }, heard: heard, devices: devices,
+                towards: known)
+            + [
+                Diagnosis.incoming(
+                    answer, asked: asked?.name ?? "", status: status, canInstallNode: canInstallNode,
+                    filter: facts.filter)
+            ]
+        guard let target else { return network + (isForDevice ? unmeasuredRoad : []) }
+        let apart = areListsApart ? account?.state.revoked.map(\.description).sorted() : nil
+        var road = RoadFacts(
+            device: target.id, name: target.name, isRevoked: target.isRevoked, apartRevocations: apart ?? [],
+            addresses: known, examination: answer)
+        road.lookUp(facts.interfaces)
+        return network + Diagnosis.road(road, heard: heard, devices: devices)
+    }
+
+    private var unmeasuredRoad: [Finding] {
+        Check.allCases.filter { $0.group == .road }.map {
+            Finding.notMeasured($0, because: "this device has no account that can be used")
+        }
+    }
+
+    // MARK: - Devices
+
+    private static func find(
+        _ text: String, _ account: Account?, _ store: AccountStore, _ devices: [WireDevice]
+    ) throws -> Target? {
+        guard let account else { return nil }
+        var known =
+            devices.isEmpty
+            ? ((try? store.loadKnownDevices())?.entries ?? []).map { KnownDevice($0) } : devices.map { KnownDevice($0) }
+        // A device that no connection has reached yet is one that the doctor is for.
+        for index in known.indices { known[index].isProved = true }
+        let found = try DeviceChoice(
+            ownID: account.identity.id.description, ownName: account.deviceName, known: known,
+            revoked: account.state.revoked.map(\.description)
+        ).find(text)
+        guard let id = DeviceID(found.id) else { throw CommandError.usage(DeviceChoice.noSuchDevice(text)) }
+        return Target(id: id, name: found.name, isRevoked: account.isRevoked(id))
+    }
+
+    /// The device that is asked to connect back: the one in question, or any that is here.
+    private func askedDevice() -> Target? {
+        if isForDevice { return target }
+        guard let device = devices.first(where: { $0.present && $0.proved }) ?? devices.first(where: \.present),
+            let id = DeviceID(device.deviceID)
+        else { return nil }
+        return Target(id: id, name: device.name, isRevoked: false)
+    }
+
+    private func addresses(of target: Target) -> [IPAddress] {
+        let device = devices.first { $0.deviceID == target.id.description }
+        var addresses: [IPAddress] = []
+        for text in device?.addresses ?? [] {
+            guard let address = SocketAddress(text)?.ipAddress, !addresses.contains(address) else { continue }
+            addresses.append(address)
+        }
+        return addresses
+    }
+
+    private func record(of device: DeviceID, in report: MulticastEar.Report) -> [UInt8]? {
+        account.flatMap { HeardDevices(report, account: $0).devices[device]?.record }
+    }
+
+    // MARK: - The node
+
+    /// Why no road was examined.
+    private var reasonForNone: String {
+        switch node {
+        case .status: "no other device is here to connect back"
+        case .absent: Cause.noNode.sentence("")
+        case .silent(let reason): reason
+        }
+    }
+
+    /// Asks the node for its status and the devices that it knows.
+    private static func ask(_ home: Home) async -> (NodeAnswer, [WireDevice], Bool) {
+        await first(within: patience) {
+            do throws(NodeClientError) {
+                let client = try await NodeClient.connect(to: home)
+                let status = try? await client.status()
+                let devices = try? await client.devices()
+                await client.close()
+                guard let status else { return (.silent("the node ended the connection without an answer"), [], false) }
+                return (.status(status), devices?.devices ?? [], devices?.listsApart ?? false)
+            } catch {
+                switch error {
+                case .noNode: return (.absent, [], false)
+                case .notTaken, .notUsable: return (.silent("\(error)"), [], false)
+                }
+            }
+        } otherwise: {
+            (.silent("the node does not answer within \(patience.components.seconds) s"), [], false)
+        }
+    }
+
+    private func examine(_ request: WireExamineRequest) async -> Measured<WireExamineResponse> {
+        await Self.first(within: began + Self.limit - .now) { [home] in
+            do {
+                let client = try await NodeClient.connect(to: home)
+                let answer = try await client.examine(request)
+                await client.close()
+                return .value(answer)
+            } catch {
+                return .missing("the node cannot examine the road: \(error)")
+            }
+        } otherwise: {
+            .missing("there was no answer within \(Self.limit.components.seconds) s")
+        }
+    }
+
+    /// The value of an operation, or another one if it takes too long. The operation ends when it is cancelled.
+    private static func first<Value: Sendable>(
+        within duration: Duration, _ operation: @escaping @Sendable () async -> Value,
+        otherwise: @escaping @Sendable () -> Value
+    ) async -> Value {
+        await withTaskGroup(of: Value.self) { group in
+            group.addTask { await operation() }
+            group.addTask {
+                try? await Task.sleep(for: duration)
+                return otherwise()
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? otherwise()
+        }
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonDiscovery
+package import BatonEventLoop
+import Glibc
+
+/// The network around this machine.
+extension Diagnosis {
+    /// Judges whether multicast DNS passes, and who else is there.
+    ///
+    /// - Parameters:
+    ///   - heard: what the ear heard in 4 s or more.
+    ///   - devices: nil if the account cannot be read.
+    ///   - addresses: of the device in question: the interface towards it counts.
+    package static func network(
+        _ facts: NetworkFacts, isBusSilent: Bool, heard: MulticastEar.Report, devices: HeardDevices?,
+        towards addresses: [IPAddress] = []
+    ) -> [Finding] {
+        let interfaces = interfaces(facts, heard, towards: addresses)
+        guard !interfaces.isEmpty else {
+            let reason = Cause.noNetwork.sentence("")
+            let hidden: [Check] = [.multicastOut, .multicastIn, .responder, .others]
+            let lost = hidden.map { Finding.notMeasured($0, because: reason) }
+            return [.problem(.noNetwork, remedy: ["ip -brief address"]), stacks(facts, interfaces)] + lost
+        }
+        let isLate = heard.isLate
+        let out = out(facts, interfaces)
+        let isComing = interfaces.contains(where: \.hearsItself)
+        return [
+            .fine(.network, "this machine is in a network at \(interfaces.map(\.name).joined(separator: ", "))"),
+            stacks(facts, interfaces), out,
+            out.result == .fine
+                ? incoming(facts, interfaces, isLate: isLate)
+                : .notMeasured(.multicastIn, because: "multicast DNS does not go out"),
+            responder(facts, isBusSilent: isBusSilent, heard, interfaces, isLate: isLate),
+            others(devices, isComing: isComing, isLate: isLate),
+        ]
+    }
+
+    /// The interfaces that count: those that lead to the internet or to the device in question. A bridge of containers
+    /// does not. Where none does, nobody knows which one matters, and those at which all is well are enough.
+    private static func interfaces(
+        _ facts: NetworkFacts, _ heard: MulticastEar.Report, towards addresses: [IPAddress]
+    ) -> [MulticastEar.Interface] {
+        let chosen = heard.interfaces.filter { interface in
+            interface.index == facts.outwardInterface
+                || facts.interfaces.contains { own in
+                    own.interfaceIndex == interface.index && addresses.contains { own.isOnLink($0) }
+                }
+        }
+        guard chosen.isEmpty else { return chosen }
+        let well = heard.interfaces.filter { $0.hearsItself && $0.hearsResponder }
+        return well.isEmpty ? heard.interfaces : well
+    }
+
+    private static func stacks(_ facts: NetworkFacts, _ interfaces: [MulticastEar.Interface]) -> Finding {
+        guard let user = facts.otherResponders.first else {
+            return .fine(.stacks, "one program answers multicast DNS here")
+        }
+        let remedy =
+            user == "systemd-resolve"
+            ? interfaces.map { "sudo resolvectl mdns \(ShellWord.quoted($0.name)) no" }
+            : ["sudo ss -ulpn 'sport = :5353'"]
+        return .problem(
+            .secondStack, of: user, evidence: ["two programs have UDP port 5353"], remedy: remedy)
+    }
+
+    private static func out(_ facts: NetworkFacts, _ interfaces: [MulticastEar.Interface]) -> Finding {
+        guard let silent = interfaces.first(where: { !$0.hasSent }) else {
+            return .fine(.multicastOut, "multicast DNS goes out")
+        }
+        guard let error = silent.sendError else {
+            return .notMeasured(
+                .multicastOut, because: "UDP port 5353 of \(silent.name) cannot be used by this program")
+        }
+        let reason = String(cString: strerror(error))
+        guard error == EPERM else {
+            return .notMeasured(.multicastOut, because: "nothing can be sent on \(silent.name): \(reason)")
+        }
+        return .problem(
+            .blockedOut5353, evidence: ["\(silent.name): \(reason)"],
+            remedy: facts.filter.remedy(for: .multicastDNS, .output))
+    }
+
+    private static func incoming(
+        _ facts: NetworkFacts, _ interfaces: [MulticastEar.Interface], isLate: Bool
+    ) -> Finding {
+        guard let deaf = interfaces.first(where: { !$0.hearsItself }) else {
+            return .fine(.multicastIn, "multicast DNS comes in")
+        }
+        guard !isLate else { return .notMeasured(.multicastIn, because: tooBusy) }
+        return .problem(
+            .blockedIn5353, evidence: ["\(deaf.name): the questions of this machine do not come back to it"],
+            remedy: facts.filter.remedy(for: .multicastDNS))
+    }
+
+    private static func responder(
+        _ facts: NetworkFacts, isBusSilent: Bool, _ heard: MulticastEar.Report,
+        _ interfaces: [MulticastEar.Interface], isLate: Bool
+    ) -> Finding {
+        guard !isBusSilent else {
+            return .notMeasured(.responder, because: "it is asked by D-Bus, which does not answer")
+        }
+        switch heard.responder {
+        case .absent:
+            return facts.isAvahiInstalled
+                ? .problem(.avahiStopped, remedy: ["sudo systemctl start avahi-daemon"])
+                : .problem(.noAvahi, remedy: ["sudo apt install avahi-daemon"])
+        case .failed(let reason):
+            return .notMeasured(.responder, because: reason)
+        case .waiting:
+            guard !isLate else { return .notMeasured(.responder, because: tooBusy) }
+            return .problem(.avahiHangs, remedy: ["sudo systemctl restart avahi-daemon"])
+        case .asks:
+            guard let ignored = interfaces.first(where: { !$0.hearsResponder }) else {
+                return .fine(.responder, "Avahi uses \(interfaces.map(\.name).joined(separator: ", "))")
+            }
+            guard ignored.hearsItself else {
+                return .notMeasured(.responder, because: "it runs, but nobody can hear here what it asks")
+            }
+            guard !isLate else { return .notMeasured(.responder, because: tooBusy) }
+            return .problem(
+                .avahiIgnores, of: ignored.name, evidence: ["Avahi was told to ask a question, and it did not come"],
+                remedy: [
+                    #"sudo sed -i -E 's/^(allow|deny)-interfaces/#&/' /etc/avahi/avahi-daemon.conf"#
+                        + " && sudo systemctl restart avahi-daemon"
+                ])
+        }
+    }
+
+    private static func others(_ devices: HeardDevices?, isComing: Bool, isLate: Bool) -> Finding {
+        guard let devices else { return .notMeasured(.others, because: "the account of this device cannot be read") }
+        let count = devices.devices.values.count { $0.isMulticast }
+        if count > 0 {
+            return .fine(.others, "\(count) other \(count == 1 ? "device" : "devices") of the account can be heard")
+        }
+        guard isComing else { return .notMeasured(.others, because: "multicast DNS does not come in") }
+        if !devices.strangers.isEmpty, devices.otherVersions.isEmpty, devices.devices.isEmpty {
+            let evidence = devices.strangers.map(\.description).sorted().joined(separator: ", ")
+            return .problem(.otherAccountOnly, evidence: [evidence], remedy: ["baton account show"])
+        }
+        return .notMeasured(.others, because: isLate ? tooBusy : "no other device of the account can be heard")
+    }
+
+    static var tooBusy: String { "this machine was too busy to tell silence from delay" }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonAccount
+package import BatonDiscovery
+package import BatonEventLoop
+
+/// The devices whose advertisements the doctor heard. Reading them changes no state of the account.
+package struct HeardDevices: Sendable {
+    /// A device of the account.
+    package struct Device: Sendable {
+        /// The TXT record, sealed.
+        package let record: [UInt8]
+        package let advertisement: Advertisement
+        /// Whether its keys are of an older generation than this device's.
+        let isOutdated: Bool
+        /// The sources of the packets.
+        package internal(set) var sources: Set<IPAddress>
+        /// Whether it came by multicast. Else it answered a unicast question.
+        package internal(set) var isMulticast: Bool
+    }
+
+    package private(set) var devices: [DeviceID: Device] = [:]
+    /// The sources of records that no key of the account opens.
+    package private(set) var strangers: Set<IPAddress> = []
+    /// The sources of records of another version.
+    private(set) var otherVersions: Set<IPAddress> = []
+
+    package init() {}
+
+    /// Opens all that was heard with the keys of the account.
+    package init(_ report: MulticastEar.Report, account: Account) {
+        let opener = AdvertisementOpener(keys: account.keys, ownDevice: account.identity.id)
+        for (source, heard) in report.heard {
+            for text in heard.texts { add(text, from: source, isMulticast: true, opener, account.generation) }
+        }
+        for case (let source, .answered(let texts)) in report.unicast {
+            for text in texts { add(text, from: source, isMulticast: false, opener, account.generation) }
+        }
+    }
+
+    private mutating func add(
+        _ record: [UInt8], from source: IPAddress, isMulticast: Bool, _ opener: AdvertisementOpener,
+        _ generation: UInt32
+    ) {
+        do {
+            let (advertisement, keys) = try opener.open(record)
+            let before = devices[advertisement.device]
+            let isNewer =
+                before.map {
+                    ($0.advertisement.epoch, $0.advertisement.sequence)
+                        < (advertisement.epoch, advertisement.sequence)
+                } ?? true
+            var device =
+                isNewer
+                ? Device(
+                    record: record, advertisement: advertisement, isOutdated: keys.generation < generation,
+                    sources: before?.sources ?? [], isMulticast: before?.isMulticast ?? false)
+                : before
+                    ?? Device(
+                        record: record, advertisement: advertisement, isOutdated: false, sources: [], isMulticast: false
+                    )
+            device.sources.insert(source)
+            if isMulticast { device.isMulticast = true }
+            devices[advertisement.device] = device
+        } catch {
+            switch error {
+            case .unopenable: strangers.insert(source)
+            case .unsupportedVersion, .unknownFormat: otherVersions.insert(source)
+            case .oversized, .malformedRecord, .wrongSize, .malformed, .badSignature, .own: break
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
+import Glibc
+import SystemPackage
+
+/// The facts that the doctor reads of this machine's network. ``Diagnosis/network(_:isBusSilent:heard:devices:towards:)`` judges it.
+package struct NetworkFacts: Sendable {
+    /// The addresses of this machine.
+    package var interfaces: [InterfaceAddress] = []
+    /// The index of the interface that leads to the internet; nil if none does.
+    var outwardInterface: UInt32?
+    /// The users of the programs that answer multicast DNS beside the responder.
+    var otherResponders: [String] = []
+    var isAvahiInstalled = true
+    /// The packet filter of this machine; it is looked for only if something is blocked.
+    package var filter = PacketFilter.unknown
+
+    /// An address of no machine (RFC 5737). Nothing is sent to it: only its route is looked up.
+    private static let outside = IPAddress("192.0.2.1")
+
+    package init() {}
+
+    /// Reads the facts. It takes less than a millisecond.
+    package static func read() -> NetworkFacts {
+        var facts = NetworkFacts()
+        facts.interfaces = (try? InterfaceAddress.current()) ?? []
+        if let outside, let source = try? InterfaceAddress.source(towards: outside) {
+            facts.outwardInterface = facts.interfaces.first { $0.address == source }?.interfaceIndex
+        }
+        facts.otherResponders = SocketTable.otherResponders(
+            in: ["/proc/net/udp", "/proc/net/udp6"].map(SocketTable.read))
+        facts.isAvahiInstalled = access("/usr/sbin/avahi-daemon", X_OK) == 0
+        return facts
+    }
+}
+
+/// The sockets of this machine, from `/proc/net/udp`, `/proc/net/tcp` and the like (proc_pid_net(5)).
+enum SocketTable {
+    /// The most bytes that are read of a table: about 7000 sockets.
+    private static let sizeBound = 1 << 20
+
+    /// The text of a table; empty if it cannot be read.
+    static func read(_ path: String) -> String {
+        guard let file = try? FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec) else { return "" }
+        defer { try? file.close() }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 16 << 10)
+        while bytes.count < sizeBound, let count = try? buffer.withUnsafeMutableBytes({ try file.read(into: $0) }),
+            count > 0
+        {
+            bytes += buffer.prefix(count)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The users of the sockets that receive unicast multicast DNS beside the responder's.
+    ///
+    /// A responder binds port 5353 of all addresses, once in a family. Baton binds the multicast group instead, and
+    /// is not counted.
+    ///
+    /// - Parameter tables: one for each family.
+    static func otherResponders(in tables: [String]) -> [String] {
+        var others: [String] = []
+        for table in tables {
+            var users = table.split(separator: "\n").compactMap(responder)
+            // The responder itself: Avahi if it is among them.
+            if let own = users.firstIndex(of: "avahi") ?? users.indices.first { users.remove(at: own) }
+            others += users.filter { !others.contains($0) }
+        }
+        return others
+    }
+
+    /// Whether a socket listens at a TCP port.
+    static func isListening(at port: UInt16, in tables: [String]) -> Bool {
+        tables.contains { table in
+            table.split(separator: "\n").contains { line in
+                let fields = line.split(separator: " ")
+                // 0A is the state TCP_LISTEN.
+                guard fields.count > 3, fields[3] == "0A", let digits = fields[1].split(separator: ":").last else {
+                    return false
+                }
+                return UInt16(digits, radix: 16) == port
+            }
+        }
+    }
+
+    /// The user of a line of the table, if it is a socket at port 5353 of all addresses.
+    private static func responder(_ line: Substring) -> String? {
+        let fields = line.split(separator: " ")
+        guard fields.count > 7, let user = UInt32(fields[7]) else { return nil }
+        let local = fields[1].split(separator: ":")
+        guard local.count == 2, local[1] == "14E9", local[0].allSatisfy({ $0 == "0" }) else { return nil }
+        return getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "\(user)"
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The program that filters packets on this machine. It only chooses the remedy: what is blocked is measured.
+package enum PacketFilter: Sendable, Hashable {
+    case ufw
+    case firewalld
+    /// The one chain of nftables for each direction, where there is one.
+    case nftables(input: Chain?, output: Chain?)
+    case unknown
+
+    /// A chain of nftables.
+    package struct Chain: Sendable, Hashable {
+        let family: String
+        let table: String
+        let name: String
+
+        package init(family: String, table: String, name: String) {
+            self.family = family
+            self.table = table
+            self.name = name
+        }
+    }
+
+    /// Packets that should pass.
+    enum Traffic: Sendable {
+        case multicastDNS
+        case port(UInt16)
+    }
+
+    enum Direction: Sendable { case input, output }
+
+    /// The commands that let packets pass.
+    func remedy(for traffic: Traffic, _ direction: Direction = .input) -> [String] {
+        let (port, transport) =
+            switch traffic {
+            case .multicastDNS: (UInt16(5353), "udp")
+            case .port(let port): (port, "tcp")
+            }
+        switch self {
+        case .ufw:
+            return ["sudo ufw allow \(direction == .input ? "" : "out ")\(port)/\(transport)"]
+        case .firewalld where direction == .input:
+            return ["sudo firewall-cmd --permanent --add-port=\(port)/\(transport) && sudo firewall-cmd --reload"]
+        case .nftables(let input, let output):
+            guard let chain = direction == .input ? input : output else { break }
+            let place = [chain.family, chain.table, chain.name].map(ShellWord.quoted).joined(separator: " ")
+            return ["sudo nft insert rule \(place) \(transport) dport \(port) accept"]
+        case .firewalld, .unknown: break
+        }
+        return ["sudo nft list ruleset"]
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonAccount
+package import BatonEventLoop
+package import BatonMessages
+
+/// The facts that the doctor found out on the road to one device. ``Diagnosis/road(_:heard:devices:)`` judges it.
+package struct RoadFacts: Sendable {
+    /// The device.
+    package var device: DeviceID
+    /// Its name, for people.
+    package var name: String
+    /// Whether a revocation list of this device names it.
+    package var isRevoked: Bool
+    /// The ids of revoked devices if their lists were signed apart; else empty.
+    package var apartRevocations: [String]
+    /// The last known addresses.
+    package var addresses: [IPAddress]
+    /// The way to each address that has one.
+    package var routes: [IPAddress: Route] = [:]
+    /// The addresses at which the link knows a machine (true) or none (false). An address of another link has no entry.
+    package var neighbours: [IPAddress: Bool] = [:]
+    /// The answer of the node here, or why there is none.
+    package var examination: Measured<WireExamineResponse>
+
+    /// The way to an address.
+    package struct Route: Sendable, Hashable {
+        /// The interface that packets take.
+        let interface: String
+        /// The interface whose network has the address; nil if it is of another network.
+        let expected: String?
+    }
+
+    package init(
+        device: DeviceID, name: String, isRevoked: Bool, apartRevocations: [String], addresses: [IPAddress],
+        examination: Measured<WireExamineResponse>
+    ) {
+        self.device = device
+        self.name = name
+        self.isRevoked = isRevoked
+        self.apartRevocations = apartRevocations
+        self.addresses = addresses
+        self.examination = examination
+    }
+
+    /// Looks up the routes, and what the kernel has learned of the neighbours: after the node has connected.
+    package mutating func lookUp(_ own: [InterfaceAddress]) {
+        for address in addresses {
+            guard let source = try? InterfaceAddress.source(towards: address),
+                let interface = own.first(where: { $0.address == source })
+            else { continue }
+            // Two interfaces may be in one network: then either is right.
+            let expected = own.filter { $0.isOnLink(address) }.map(\.interfaceName)
+            let isRight = expected.contains(interface.interfaceName)
+            routes[address] = Route(
+                interface: interface.interfaceName, expected: isRight ? interface.interfaceName : expected.first)
+        }
+        neighbours = Self.neighbours(in: SocketTable.read("/proc/net/arp")).filter { addresses.contains($0.key) }
+    }
+
+    /// Reads the ARP table (proc_net(5)): flag 2 is a complete entry.
+    static func neighbours(in table: String) -> [IPAddress: Bool] {
+        var found: [IPAddress: Bool] = [:]
+        for line in table.split(separator: "\n").dropFirst() {
+            let fields = line.split(separator: " ")
+            guard fields.count > 2, let address = IPAddress(fields[0]), fields[2].hasPrefix("0x"),
+                let flags = UInt32(fields[2].dropFirst(2), radix: 16)
+            else { continue }
+            found[address] = flags & 2 != 0
+        }
+        return found
+    }
+}
+
+/// A fact, or the reason why it is missing.
+package enum Measured<Value: Sendable>: Sendable {
+    case value(Value)
+    case missing(String)
+
+    /// The fact, if there is one.
+    package var value: Value? {
+        if case .value(let value) = self { value } else { nil }
+    }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonTestSupport
+import Foundation
+import Testing
+
+/// `baton doctor` on lab hosts.
+@Suite(.serialized, .lab, .timeLimit(.minutes(10)))
+struct LabDoctorTests {
+    /// What the doctor said.
+    private struct Answer {
+        var causes: Set<String>
+        var notMeasured: [String]
+        let status: Int32
+        let time: Duration
+        let text: String
+    }
+
+    /// Runs the doctor on the first host.
+    ///
+    /// - Parameter script: changes what it sees, in mounts of its own.
+    private static func doctor(_ lab: HandoffLab, _ arguments: String..., around script: String = "") async throws
+        -> Answer
+    {
+        let began = ContinuousClock.now
+        let wrapper = script.isEmpty ? [] : ["unshare", "--mount", "sh", "-ec", script + "\nexec \"$@\"", "sh"]
+        let command = try lab.start(1, ["doctor", "--json"] + arguments, wrapper: wrapper)
+        let result = try await command.end()
+        var answer = Answer(
+            causes: [], notMeasured: [], status: result.status, time: .now - began,
+            text: result.lines.filter { !$0.contains(#""result":"fine""#) }.joined(separator: "\n") + result.errors)
+        for line in result.lines {
+            guard let value = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any] else {
+                continue
+            }
+            if let cause = value["cause"] as? String { answer.causes.insert(cause) }
+            if value["result"] as? String == "notMeasured", let check = value["check"] as? String {
+                answer.notMeasured.append(check)
+            }
+        }
+        return answer
+    }
+
+    private static func make(
+        _ fault: LabFault, in lab: HandoffLab, _ nodes: [(command: HostCommand, port: Int)]
+    ) async throws {
+        for step in fault.steps { try await make(step, in: lab, nodes) }
+    }
+
+    private static func make(
+        _ step: LabFault.Step, in lab: HandoffLab, _ nodes: [(command: HostCommand, port: Int)]
+    ) async throws {
+        switch step {
+        case .script(let host, let script):
+            let port = nodes.isEmpty ? 0 : nodes[host - 1].port
+            let variables = "PORT=\(port); BATON=\(Lab.product("baton"))\n"
+            let result = try await lab.startProgram(host, ["sh", "-ec", variables + script]).end()
+            if result.status != 0 { throw Lab.Failure(description: "\(script): \(result.errors)") }
+        case .running(let host, let script):
+            let program = try lab.startProgram(host, ["sh", "-c", script])
+            try await program.program.line { _ in true }
+        case .lab(let arguments):
+            try lab.lab.command(arguments)
+        case .stopNode(let host):
+            try await nodes[host - 1].command.end(by: SIGTERM)
+        }
+    }
+
+    private static func startNodes(_ lab: HandoffLab, _ count: Int = 2) async throws -> [(
+        command: HostCommand, port: Int
+    )] {
+        var nodes: [(command: HostCommand, port: Int)] = []
+        for host in 1...count { nodes.append(try await lab.startNode(host)) }
+        for host in 1...count { try await lab.awaitPeers(count - 1, on: host) }
+        return nodes
+    }
+
+    @Test("The doctor names the causes, and no other", arguments: LabFault.ofThisRun)
+    func named(_ faults: [LabFault]) async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let nodes = try await Self.startNodes(lab)
+        for fault in faults { try await Self.make(fault, in: lab, nodes) }
+        let script = faults.map(\.around).filter { !$0.isEmpty }.joined(separator: "\n")
+        let answer = try await Self.doctor(lab, "desktop", around: script)
+        #expect(answer.causes == LabFault.expected(faults), "\(faults.map(\.name)): \(answer.text)")
+        #expect(answer.status == 1 && answer.time < .seconds(10), "\(answer.time)")
+    }
+
+    @Test("A healthy pair gets no false alarm under load")
+    func healthy() async throws {
+        let runs = ProcessInfo.processInfo.environment["BATON_NIGHTLY"] == nil ? 1 : 100
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await Self.startNodes(lab)
+        let load = try (1...2).map { try lab.startProgram($0, ["sh", "-c", "while :; do :; done"]) }
+        for run in 1...runs {
+            let answer = try await Self.doctor(lab, "desktop")
+            #expect([0, 79].contains(answer.status) && answer.time < .seconds(10), "run \(run): \(answer.text)")
+        }
+        for program in load { program.program.signal(SIGKILL) }
+    }
+
+    @Test("Without a device the doctor asks any device to connect back")
+    func anyDevice() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let nodes = try await Self.startNodes(lab)
+        let fine = try await Self.doctor(lab)
+        #expect(fine.status == 0, "\(fine.text)")
+        let blocked = try #require(LabFault.alone.first { $0.causes == ["portBlockedHere"] })
+        try await Self.make(blocked, in: lab, nodes)
+        #expect(try await Self.doctor(lab).causes == ["portBlockedHere"])
+    }
+
+    @Test("Another account alone on the network is named", .nightly)
+    func otherAccount() async throws {
+        let lab = try await HandoffLab(members: 1)
+        defer { lab.down() }
+        _ = try await lab.run(2, "account", "create", "--name", "stranger")
+        _ = try await lab.startNode(1)
+        _ = try await lab.startNode(2)
+        try await eventually("the stranger is heard", within: .seconds(40)) {
+            try await Self.doctor(lab).causes == ["otherAccountOnly"]
+        }
+    }
+
+    @Test("A revoked device is named", .nightly)
+    func revoked() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await Self.startNodes(lab)
+        let id = try #require(try await lab.status(2)?.deviceID)
+        let revoked = try await lab.run(1, "devices", "revoke", id, "--yes", "--key-file", lab.keyFile.path)
+        #expect(revoked.status == 0, "\(revoked.errors)")
+        let answer = try await Self.doctor(lab, id)
+        #expect(answer.causes == ["revoked"], "\(answer.text)")
+    }
+
+    @Test("Two subnets that a router joins are named", .nightly)
+    func twoSubnets() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let address = """
+            ip address flush dev eth0 scope global; ip address add 10.78.0.2/24 brd + dev eth0
+            ip route replace 224.0.0.0/4 dev eth0; ip route add default via 10.78.0.254
+            """
+        for step: LabFault.Step in [
+            .lab(["switch", "ip", "address", "add", "10.77.0.254/24", "dev", "br0"]),
+            .lab(["switch", "ip", "address", "add", "10.78.0.254/24", "dev", "br0"]),
+            .lab(["switch", "sysctl", "-qw", "net.ipv4.ip_forward=1"]),
+            .script(host: 1, "ip route add default via 10.77.0.254"), .script(host: 2, address),
+        ] { try await Self.make(step, in: lab, []) }
+        // They meet in one network, in which each has a subnet of its own. Then a router parts them.
+        let nodes = try await Self.startNodes(lab)
+        for step: LabFault.Step in [
+            .lab(["switch", "ip", "link", "add", "br1", "type", "bridge", "mcast_snooping", "0"]),
+            .lab(["switch", "ip", "link", "set", "host2", "master", "br1"]),
+            .lab(["switch", "ip", "link", "set", "br1", "up"]),
+            .lab(["switch", "ip", "address", "delete", "10.78.0.254/24", "dev", "br0"]),
+            .lab(["switch", "ip", "address", "add", "10.78.0.254/24", "dev", "br1"]),
+        ] { try await Self.make(step, in: lab, nodes) }
+        let answer = try await Self.doctor(lab, "desktop")
+        #expect(answer.causes == ["twoSubnets"], "\(answer.text)")
+    }
+
+    @Test("A device that has not heard of a revocation is named, beside what keeps it from hearing", .nightly)
+    func oldKeys() async throws {
+        let lab = try await HandoffLab(["laptop", "desktop", "tablet"])
+        defer { lab.down() }
+        let nodes = try await Self.startNodes(lab, 3)
+        let tablet = try #require(try await lab.status(3)?.deviceID)
+        let block = "nft add table inet f; nft 'add chain inet f i { type filter hook input priority 0; }'"
+        try await Self.make(.script(host: 2, block + "; nft add rule inet f i meta l4proto tcp drop"), in: lab, nodes)
+        let revoked = try await lab.run(1, "devices", "revoke", tablet, "--yes", "--key-file", lab.keyFile.path)
+        #expect(revoked.status == 0, "\(revoked.errors)")
+        let answer = try await Self.doctor(lab, "desktop")
+        #expect(answer.causes == ["oldKeys", "portBlockedThere"], "\(answer.text)")
+    }
+
+    @Test("Clocks that are minutes apart are named", .nightly)
+    func clocks() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNode(1)
+        _ = try await lab.startNode(2, wrapper: ["env", "DONT_FAKE_MONOTONIC=1", "faketime", "-f", "+5m"])
+        for host in 1...2 { try await lab.awaitPeers(1, on: host) }
+        let answer = try await Self.doctor(lab, "desktop")
+        #expect(answer.causes == ["clocksApart"], "\(answer.text)")
+    }
+
+    @Test("A Baton of another version in the place of a device is named", .nightly)
+    func version() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let nodes = try await Self.startNodes(lab)
+        let announcing = """
+            exec python3 -c 'import ctypes, socket, time
+            library, reference = ctypes.CDLL("libdns_sd.so.1"), ctypes.c_void_p()
+            error = library.DNSServiceRegister(ctypes.byref(reference), 0, 0, b"abcdefghijk2", b"_baton._tcp", None, None,
+                socket.htons(4711), 4, b"\\x03v=2", None, None)
+            print(error, flush=True)
+            time.sleep(1000)'
+            """
+        for step: LabFault.Step in [.stopNode(2), .running(host: 2, announcing)] {
+            try await Self.make(step, in: lab, nodes)
+        }
+        let answer = try await Self.doctor(lab, "desktop")
+        #expect(answer.causes == ["otherVersion"], "\(answer.text)")
+    }
+
+    @Test("A node that can open no further files is named", .nightly)
+    func descriptors() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let nodes = try await Self.startNodes(lab)
+        let id = nodes[0].command.program.processIdentifier
+        // 32 are a reserve, and the command needs one.
+        let limit = "n=$(($(ls /proc/\(id)/fd | wc -l) + 33)); prlimit --pid \(id) --nofile=$n:$n"
+        try await Self.make(.script(host: 1, limit), in: lab, nodes)
+        let answer = try await Self.doctor(lab, "desktop")
+        #expect(answer.causes == ["fewDescriptors"], "\(answer.text)")
+    }
+}
