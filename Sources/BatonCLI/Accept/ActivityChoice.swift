@@ -52,8 +52,8 @@ struct ActivityChoice: Sendable {
                 + " see what there is with `baton activities`"
         } else if activities.isEmpty {
             sentence =
-                "no other device offers anything now: run `baton offer` there, check with `baton devices` that this"
-                + " device sees it, or wait with --wait SECONDS"
+                "no other device offers anything now: run `baton offer` there, wait with --wait SECONDS, or, if"
+                + " `baton devices` does not list it as here, find the cause with `baton doctor`"
         } else {
             var conditions: [String] = []
             if let device { conditions.append("from \(SafeText.escaped(device))") }

@@ -48,7 +48,9 @@ struct DevicesListCommand: AsyncParsableCommand {
         }
         guard !devices.isEmpty else {
             Output.say("No other device has been seen yet: add one with `baton account invite`.")
-            Output.say("A device of the account is seen while `baton node` runs there, in one network.")
+            Output.say(
+                "A device of the account is seen while `baton node` runs there, in one network. If it does, find the "
+                    + "cause with `baton doctor`.")
             return
         }
         if let unproved = DeviceRendering.unproved(devices) { Output.say(unproved) }

@@ -31,7 +31,7 @@ enum ResponderWatch {
         guard let trouble else { return "the responder is back: devices see each other again" }
         let prefix = "unavailable: "
         let reason = trouble.hasPrefix(prefix) ? String(trouble.dropFirst(prefix.count)) : trouble
-        return "devices do not see each other now. \(SafeText.escaped(reason))"
+        return "devices do not see each other now. \(SafeText.escaped(reason)) See `baton doctor`."
     }
 
     /// A change as an event: its name and its members.
