@@ -190,7 +190,12 @@ extension Diagnosis {
             }
             let evidence = [answer.failure.message]
             // The machine is there, nothing listens at the port, and its responder has no record of a node.
-            if answer.reach == .refused, device == nil, hearsItself || answersUnicast {
+            if answer.reach == .refused, device == nil {
+                guard hearsItself || answersUnicast else {
+                    return .notMeasured(
+                        .dial,
+                        because: "\(name) refuses the connection, and multicast DNS, which tells why, does not pass")
+                }
                 return .problem(
                     .nodeGoneThere, of: name, evidence: evidence, remedy: [Finding.there(name, "baton node install")])
             }

@@ -120,11 +120,12 @@ struct LabFault: Sendable, CustomTestStringConvertible {
             ], causes: ["secondStack"]),
         LabFault(
             name: "incoming multicast DNS is dropped", steps: [.script(host: 1, filter("udp dport 5353 drop"))],
-            causes: ["blockedIn5353"], hides: ["avahiIgnores", "noMulticast", "blocked5353There", "avahiThere"]),
+            causes: ["blockedIn5353"],
+            hides: ["avahiIgnores", "noMulticast", "blocked5353There", "avahiThere", "nodeGoneThere"]),
         LabFault(
             name: "outgoing multicast DNS is dropped",
             steps: [.script(host: 1, filter("udp dport 5353 drop", hook: "output"))], causes: ["blockedOut5353"],
-            hides: ["blockedIn5353", "avahiIgnores", "noMulticast", "blocked5353There", "avahiThere"]),
+            hides: ["blockedIn5353", "avahiIgnores", "noMulticast", "blocked5353There", "avahiThere", "nodeGoneThere"]),
         LabFault(
             name: "incoming multicast DNS is dropped there", steps: [.script(host: 2, filter("udp dport 5353 drop"))],
             causes: ["blocked5353There"]),
