@@ -56,8 +56,9 @@ enum SocketTable {
 
     /// The users of the sockets that receive unicast multicast DNS beside the responder's.
     ///
-    /// A responder binds port 5353 of all addresses, once in a family. Baton binds the multicast group instead, and
-    /// is not counted.
+    /// A responder binds port 5353 of all addresses, once in a family, and runs under an account of the system. Baton
+    /// binds the multicast group instead. Browsers bind all addresses, but under the account of a person, and answer
+    /// nobody.
     ///
     /// - Parameter tables: one for each family.
     static func otherResponders(in tables: [String]) -> [String] {
@@ -85,10 +86,13 @@ enum SocketTable {
         }
     }
 
+    /// The last account that is not a person's: `SYS_UID_MAX` of login.defs(5).
+    private static let lastSystemAccount: UInt32 = 999
+
     /// The user of a line of the table, if it is a socket at port 5353 of all addresses.
     private static func responder(_ line: Substring) -> String? {
         let fields = line.split(separator: " ")
-        guard fields.count > 7, let user = UInt32(fields[7]) else { return nil }
+        guard fields.count > 7, let user = UInt32(fields[7]), user <= lastSystemAccount else { return nil }
         let local = fields[1].split(separator: ":")
         guard local.count == 2, local[1] == "14E9", local[0].allSatisfy({ $0 == "0" }) else { return nil }
         return getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "\(user)"

@@ -274,8 +274,10 @@ struct NetworkDiagnosisTests {
         let group = line("FB0000E0:14E9", 0)
         let all = line("00000000:14E9", 0)
         #expect(SocketTable.otherResponders(in: [[group, all].joined(separator: "\n")]).isEmpty)
-        let two = [all, line("00000000:14E9", 4711)].joined(separator: "\n")
-        #expect(SocketTable.otherResponders(in: [two]) == ["4711"])
+        let two = [all, line("00000000:14E9", 947)].joined(separator: "\n")
+        #expect(SocketTable.otherResponders(in: [two]) == ["947"])
+        // A browser.
+        #expect(SocketTable.otherResponders(in: [[all, line("00000000:14E9", 1000)].joined(separator: "\n")]).isEmpty)
         #expect(SocketTable.otherResponders(in: ["", "damaged\n1 2 3"]).isEmpty)
     }
 
