@@ -41,6 +41,27 @@ import Testing
         }
     }
 
+    /// A record of pointers, of which each leads to the one before, would cost thousands of steps for each name that
+    /// begins at its end.
+    @Test func chainsOfPointers() {
+        let own = name("abc", "_baton", "_tcp", "local")
+        for count in [7, 8, 2000] {
+            // The text of the first record begins after the header, its name and 10 bytes.
+            let start = 12 + own.count + 10
+            let chain = (0..<count).flatMap { index -> [UInt8] in
+                let target = index == 0 ? 12 : start + 2 * (index - 1)
+                return [0xC0 | UInt8(target >> 8), UInt8(target & 0xFF)]
+            }
+            let last = start + 2 * (count - 1)
+            // The name of the second record is one pointer more.
+            let second = record([0xC0 | UInt8(last >> 8), UInt8(last & 0xFF)], [1, 66])
+            let found = texts(packet([record(own, chain), second]))
+            #expect(found.count == (count < 8 ? 2 : 1), "\(count) pointers")
+        }
+        let pointer = record([0xC0, 12], [1, 66])
+        #expect(texts(packet([record(own, [1, 65]), pointer])).count == 2)
+    }
+
     @Test func onlyResponses() {
         let own = record(name("abc", "_baton", "_tcp", "local"), [1, 65])
         #expect(texts(packet(flags: [0, 0], [own])).isEmpty)

@@ -467,7 +467,7 @@ extension LabHandoffTests {
 
             try lab.lab.command("avahi", "1", "kill")
             try await eventually("it is said that there is no Avahi") {
-                try await lab.status(1)?.responder?.hasPrefix("unavailable: The Avahi daemon") == true
+                try await lab.status(1)?.responder?.hasPrefix("unavailable: Avahi is not running") == true
             }
             // Offered while nobody could hear it.
             let offer = try await lab.offer(1, "--url", "https://example.org/", "--title", "Unheard")

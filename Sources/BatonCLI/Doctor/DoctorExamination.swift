@@ -96,6 +96,7 @@ struct DoctorExamination {
         let names = Set(facts.interfaces.map(\.interfaceName)).sorted().joined(separator: ", ")
         progress.show("listening on \(names)")
         var answer = Measured<WireExamineResponse>.missing(reasonForNone)
+        var isFresh = false
         if let asked, case .status = node {
             while ContinuousClock.now - start < Self.hearing, record(of: asked.id, in: ear.report) == nil {
                 try await Task.sleep(for: .milliseconds(100))
@@ -106,17 +107,19 @@ struct DoctorExamination {
                 $0.record = Data(record(of: asked.id, in: ear.report) ?? [])
                 ($0.say, $0.listenFor) = (label, other)
             }
+            isFresh = !request.record.isEmpty
             answer = await examine(request)
             progress.show("listening on \(names)")
         }
         let end = min(start + Self.listening, began + Self.limit)
         if ContinuousClock.now < end { try await Task.sleep(until: end, clock: .continuous) }
         facts.filter = await filter
-        return judge(facts, ear.report, answer, asked)
+        return judge(facts, ear.report, answer, asked, isFresh: isFresh)
     }
 
     private func judge(
-        _ facts: NetworkFacts, _ heard: MulticastEar.Report, _ answer: Measured<WireExamineResponse>, _ asked: Target?
+        _ facts: NetworkFacts, _ heard: MulticastEar.Report, _ answer: Measured<WireExamineResponse>,
+        _ asked: Target?, isFresh: Bool
     ) -> [Finding] {
         let devices = account.map { HeardDevices(heard, account: $0) }
         var known = asked.map(addresses) ?? []
@@ -124,6 +127,8 @@ struct DoctorExamination {
             let announced = device.advertisement.content.addresses.compactMap { IPAddress(bytes: $0.bytes) }
             known += (announced.filter { !$0.isLinkLocal } + device.sources).filter { !known.contains($0) }
         }
+        // Bridges of containers have the same address on many machines.
+        known.removeAll { address in facts.interfaces.contains { $0.address == address } }
         var status = WireStatusResponse()
         if case .status(let value) = node { status = value }
         let network =
@@ -139,7 +144,7 @@ struct DoctorExamination {
         let apart = areListsApart ? account?.state.revoked.map(\.description).sorted() : nil
         var road = RoadFacts(
             device: target.id, name: target.name, isRevoked: target.isRevoked, apartRevocations: apart ?? [],
-            addresses: known, examination: answer)
+            addresses: known, examination: answer, isFresh: isFresh)
         road.lookUp(facts.interfaces)
         return network + Diagnosis.road(road, heard: heard, devices: devices)
     }

@@ -18,11 +18,12 @@ struct MulticastPacketReader {
 
     mutating func skip(_ count: Int) -> Bool { bytes(count) != nil }
 
-    /// Reads a name of at most 8 labels. Pointers must lead back, so that they end.
+    /// Reads a name of at most 8 labels and 8 pointers. Pointers must lead back, so that they end.
     mutating func name() -> [String]? {
         var labels: [String] = []
         var end: Int?
         var limit = position
+        var pointers = 0
         while labels.count <= 8 {
             guard let length: UInt8 = integer() else { return nil }
             switch length {
@@ -35,7 +36,9 @@ struct MulticastPacketReader {
             case 0xC0...0xFF:
                 guard let low: UInt8 = integer() else { return nil }
                 let target = Int(length & 0x3F) << 8 | Int(low)
-                guard target < limit else { return nil }
+                pointers += 1
+                // A packet of pointers alone would cost a reader a thousand times what it cost its sender.
+                guard pointers <= 8, target < limit else { return nil }
                 end = end ?? position
                 (position, limit) = (target, target)
             default:

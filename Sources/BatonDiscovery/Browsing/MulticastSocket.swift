@@ -92,8 +92,9 @@ struct MulticastSocket {
         return descriptor
     }
 
-    /// Takes the next datagram that came from the port of multicast DNS, as every response has to (RFC 6762, section
-    /// 6). Nil when none waits.
+    /// Takes the next datagram. Nil when none waits. One that did not come from the port of multicast DNS, as every
+    /// response has to (RFC 6762, section 6), counts as empty, so that a caller who bounds what it takes at once
+    /// counts it.
     static func receive(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         var source = sockaddr_storage()
         return receive(descriptor, into: buffer, from: &source)
@@ -117,7 +118,7 @@ struct MulticastSocket {
             }
             // Both families have the port behind the family.
             let port = withUnsafeBytes(of: source) { UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self)) }
-            if port == Self.port, count <= buffer.count { return count }
+            return port == Self.port && count <= buffer.count ? count : 0
         }
     }
 

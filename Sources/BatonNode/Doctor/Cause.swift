@@ -83,7 +83,8 @@ package enum Cause: String, CaseIterable, Sendable {
         case .noRoute: "there is no route to \(subject)"
         case .vpnTakesRoute: "another interface, such as that of a VPN, takes the packets to \(subject)"
         case .portBlockedThere: "\(subject) is there, but does not let this device in at the port of its node"
-        case .nodeGoneThere: "no node is running on \(subject)"
+        case .nodeGoneThere:
+            "nothing listens at the last port of \(subject): no node runs there, or its announcements do not arrive"
         case .answersNowhere: "\(subject) does not answer: it is off, in another network, or this network isolates it"
         case .noMulticast: "\(subject) can be reached, but this network does not pass multicast between the two"
         case .twoSubnets: "\(subject) is in another subnet, and multicast DNS does not leave its own"

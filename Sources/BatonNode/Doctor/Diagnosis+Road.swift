@@ -106,7 +106,7 @@ extension Diagnosis {
                 return .problem(
                     .revoked, of: name, remedy: [Finding.there(name, "baton account leave && baton account join")])
             }
-            if answer?.reach == .turnedAway, device?.isOutdated != true {
+            if answer?.reach == .turnedAway, facts.isFresh, device?.isOutdated != true {
                 return .problem(
                     .notOfAccount, of: name, evidence: [answer?.failure.message ?? ""], remedy: ["baton account show"])
             }
@@ -139,7 +139,7 @@ extension Diagnosis {
 
         var version: Finding {
             let isOther = devices.map { !Set(facts.addresses).isDisjoint(with: $0.otherVersions) } ?? false
-            if answer?.reach == .otherVersion || (isOther && !isReached) {
+            if (answer?.reach == .otherVersion && facts.isFresh) || (isOther && !isReached) {
                 return .problem(
                     .otherVersion, of: name, evidence: answer.map { [$0.failure.message] } ?? [],
                     remedy: ["sudo apt install --only-upgrade baton"])
@@ -197,7 +197,10 @@ extension Diagnosis {
                         because: "\(name) refuses the connection, and multicast DNS, which tells why, does not pass")
                 }
                 return .problem(
-                    .nodeGoneThere, of: name, evidence: evidence, remedy: [Finding.there(name, "baton node install")])
+                    .nodeGoneThere, of: name, evidence: evidence, remedy: [Finding.there(name, "baton doctor")])
+            }
+            guard facts.isFresh || device == nil else {
+                return .notMeasured(.dial, because: "\(name) was announced only later: run the doctor again")
             }
             if isThere {
                 return .problem(

@@ -34,9 +34,16 @@ package enum Diagnosis {
         case let error? where error.exposedPath != nil:
             .notMeasured(.account, because: "the account is not read while others can use its files")
         case let error?:
-            .problem(.unusableAccount, of: "\(error)", remedy: ["baton account leave", "baton account join"])
+            .problem(.unusableAccount, of: "\(error)", remedy: error.isDamage ? giveUpAccount : [])
         }
     }
+
+    private static let unit = "baton.service"
+
+    /// `leave` wipes the account, and on the only device nobody has another one.
+    private static let giveUpAccount = [
+        "# restore the folder from a backup; only if there is none:", "baton account leave", "baton account join",
+    ]
 
     private static func folders(_ facts: MachineFacts) -> [Finding] {
         guard !facts.exposures.isEmpty else { return [.fine(.folders, "only this user can use Baton's folders")] }
@@ -73,7 +80,10 @@ package enum Diagnosis {
             case .readOnly(let mount):
                 .problem(
                     .diskReadOnly, of: "\(disk.path)", evidence: ["\(mount) is mounted read-only"],
-                    remedy: ["sudo mount -o remount,rw \(ShellWord.quoted(mount.string))"])
+                    remedy: [
+                        "sudo dmesg | tail # if the disk has errors, repair it first",
+                        "sudo mount -o remount,rw \(ShellWord.quoted(mount.string))",
+                    ])
             }
         }
     }
@@ -121,7 +131,11 @@ package enum Diagnosis {
 
     private static func limits(_ answer: NodeAnswer, _ facts: MachineFacts) -> Finding {
         if !facts.canWatch {
-            return .problem(.fewWatches, remedy: ["sudo sysctl fs.epoll.max_user_watches=1000000"])
+            return .problem(
+                .fewWatches,
+                remedy: [
+                    "sudo sysctl fs.epoll.max_user_watches=$((2 * $(sysctl -n fs.epoll.max_user_watches)))"
+                ])
         }
         guard case .status(let status) = answer else {
             return .notMeasured(.limits, because: "only a running node knows how many files it may open")
@@ -129,7 +143,12 @@ package enum Diagnosis {
         guard !status.lacksDescriptors else {
             return .problem(
                 .fewDescriptors, evidence: ["\(HumanUnits.count(Int(status.connections), "connection"))"],
-                remedy: ["ulimit -n 8192", "baton node"])
+                remedy: facts.canInstallNode
+                    ? [
+                        "systemctl --user edit \(unit) # [Service] LimitNOFILE=65536",
+                        "systemctl --user restart \(unit)",
+                    ]
+                    : ["ulimit -n 65536", "baton node"])
         }
         return .fine(.limits, "the node can open further files and connections")
     }

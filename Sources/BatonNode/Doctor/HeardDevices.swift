@@ -31,19 +31,20 @@ package struct HeardDevices: Sendable {
     package init(_ report: MulticastEar.Report, account: Account) {
         let opener = AdvertisementOpener(keys: account.keys, ownDevice: account.identity.id)
         for (source, heard) in report.heard {
-            for text in heard.texts { add(text, from: source, isMulticast: true, opener, account.generation) }
+            for text in heard.texts { add(text, from: source, isMulticast: true, opener, account) }
         }
         for case (let source, .answered(let texts)) in report.unicast {
-            for text in texts { add(text, from: source, isMulticast: false, opener, account.generation) }
+            for text in texts { add(text, from: source, isMulticast: false, opener, account) }
         }
     }
 
     private mutating func add(
         _ record: [UInt8], from source: IPAddress, isMulticast: Bool, _ opener: AdvertisementOpener,
-        _ generation: UInt32
+        _ account: Account
     ) {
         do {
             let (advertisement, keys) = try opener.open(record)
+            guard !account.isRevoked(advertisement.device) else { return }
             let before = devices[advertisement.device]
             let isNewer =
                 before.map {
@@ -53,7 +54,7 @@ package struct HeardDevices: Sendable {
             var device =
                 isNewer
                 ? Device(
-                    record: record, advertisement: advertisement, isOutdated: keys.generation < generation,
+                    record: record, advertisement: advertisement, isOutdated: keys.generation < account.generation,
                     sources: before?.sources ?? [], isMulticast: before?.isMulticast ?? false)
                 : before
                     ?? Device(

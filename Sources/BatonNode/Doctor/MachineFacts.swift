@@ -125,6 +125,9 @@ package struct MachineFacts: Sendable {
 }
 
 extension AccountError {
+    /// Whether the account's files have other contents than Baton wrote.
+    var isDamage: Bool { if case .damaged = self { true } else { false } }
+
     /// The file or folder with wrong rights; nil if that is not the problem.
     var exposedPath: FilePath? {
         switch self {

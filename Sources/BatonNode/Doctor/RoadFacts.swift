@@ -22,6 +22,9 @@ package struct RoadFacts: Sendable {
     package var neighbours: [IPAddress: Bool] = [:]
     /// The answer of the node here, or why there is none.
     package var examination: Measured<WireExamineResponse>
+    /// Whether the node dialled what the device announces now. Its port and what its gate lets in change every 15
+    /// minutes, so that a refusal of an older port or by an older key says nothing.
+    package var isFresh: Bool
 
     /// The way to an address.
     package struct Route: Sendable, Hashable {
@@ -33,7 +36,7 @@ package struct RoadFacts: Sendable {
 
     package init(
         device: DeviceID, name: String, isRevoked: Bool, apartRevocations: [String], addresses: [IPAddress],
-        examination: Measured<WireExamineResponse>
+        examination: Measured<WireExamineResponse>, isFresh: Bool
     ) {
         self.device = device
         self.name = name
@@ -41,6 +44,7 @@ package struct RoadFacts: Sendable {
         self.apartRevocations = apartRevocations
         self.addresses = addresses
         self.examination = examination
+        self.isFresh = isFresh
     }
 
     /// Looks up the routes, and what the kernel has learned of the neighbours: after the node has connected.

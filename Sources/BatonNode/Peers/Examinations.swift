@@ -28,6 +28,8 @@ actor Examinations {
     private let serviceType: String
     /// For the responder, which may hang; made at the first use.
     private var executor: BlockingExecutor?
+    /// Everybody on the network can send what is heard there: that never holds up the control loop.
+    private lazy var listening = EventLoop(name: "baton-doctor")
     /// When the next one may begin.
     private var next: Instant?
 
@@ -53,6 +55,9 @@ actor Examinations {
         guard next.map({ $0 <= .now }) ?? true else {
             throw HandoffError(.limitExceeded, "it examines another road: try again in a few seconds")
         }
+        guard !DescriptorLimit.isNearlyReached else {
+            throw HandoffError(.limitExceeded, "it can open no further files")
+        }
         next = .now + Self.duration
         let door = PeerDialer.Door(
             device: device, keys: dialer.account.value.currentKeys, gateNonce: Array(request.gateNonce))
@@ -61,11 +66,22 @@ actor Examinations {
         var answer = WireExaminationResponse()
         answer.dialBack = await dialBack
         answer.heard = report.heard.values.contains { $0.asks }
-        answer.hearsItself = report.interfaces.contains { $0.hearsItself }
-        answer.responderAsks = report.interfaces.contains { $0.hearsResponder }
+        let interfaces = Self.interfaces(report, towards: address)
+        answer.hearsItself = interfaces.contains { $0.hearsItself }
+        answer.responderAsks = interfaces.contains { $0.hearsResponder }
         answer.wasBusy = report.isLate
         answer.timeMs = UInt64(max(0, Date().timeIntervalSince1970 * 1000))
         return answer
+    }
+
+    /// The interface that leads to an address; all if that is none of those that listen.
+    private static func interfaces(
+        _ report: MulticastEar.Report, towards address: IPAddress
+    ) -> [MulticastEar.Interface] {
+        let source = try? InterfaceAddress.source(towards: address)
+        let index = (try? InterfaceAddress.current())?.first { $0.address == source }?.interfaceIndex
+        let leading = report.interfaces.filter { $0.index == index }
+        return leading.isEmpty ? report.interfaces : leading
     }
 
     private func reach(_ address: SocketAddress, _ door: PeerDialer.Door) async -> WireReach {
@@ -92,7 +108,7 @@ actor Examinations {
         self.executor = executor
         let ear = MulticastEar(
             saying: label, listeningFor: other, asking: [], interfaces: (try? InterfaceAddress.current()) ?? [],
-            type: serviceType, on: loop, executor: executor)
+            type: serviceType, on: listening, executor: executor)
         defer { ear.close() }
         await ear.run(for: Self.duration)
         return ear.report

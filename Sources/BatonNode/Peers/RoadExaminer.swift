@@ -23,8 +23,12 @@ struct RoadExaminer: Sendable {
     /// it is asked over a connection that it has made.
     func examine(_ request: WireExamineRequest) async -> WireExamineResponse {
         var answer = WireExamineResponse()
+        guard !account.isRevoked(request.deviceID) else { return answer }
         let known = await directory.peer(request.deviceID)
-        let (addresses, door) = opened(request, known)
+        let own = Set(((try? InterfaceAddress.current()) ?? []).map(\.address))
+        let (announced, door) = opened(request, known)
+        // Bridges of containers have the same address on many machines.
+        let addresses = announced.filter { address in address.ipAddress.map { !own.contains($0) } ?? true }
         answer.addresses = addresses.map(\.description)
         if let door, !addresses.isEmpty {
             let began = ContinuousClock.now
@@ -65,6 +69,11 @@ struct RoadExaminer: Sendable {
         )
     }
 
+    /// How far the first time is ahead of the second. The device may say any number.
+    static func difference(_ time: UInt64, _ now: UInt64) -> Int64 {
+        time >= now ? Int64(clamping: time - now) : -Int64(clamping: now - time)
+    }
+
     private func ask(
         _ request: WireExamineRequest, over connection: Connection, _ answer: inout WireExamineResponse
     ) async {
@@ -84,8 +93,8 @@ struct RoadExaminer: Sendable {
                 throw HandoffError(.internal, "it answered something else than what it was asked")
             }
             answer.examination = examination
-            let now = Date().timeIntervalSince1970 * 1000
-            answer.clockOffsetMs = Int64(clamping: Int(Double(examination.timeMs) - now))
+            let now = UInt64(max(0, Date().timeIntervalSince1970 * 1000))
+            answer.clockOffsetMs = Self.difference(examination.timeMs, now)
         } catch {
             answer.unexamined = HandoffError(wrapping: error).failure
         }

@@ -64,6 +64,12 @@ struct ExaminationTests {
         #expect(await Self.code(Self.request(), of: examinations, other, at: nil) == .invalidRequest)
     }
 
+    @Test("A device may say any time")
+    func times() {
+        #expect(RoadExaminer.difference(5, 3) == 2 && RoadExaminer.difference(3, 5) == -2)
+        #expect(RoadExaminer.difference(.max, 1) == .max && RoadExaminer.difference(0, .max) == -.max)
+    }
+
     @Test("A device makes one examination at a time, and the next after a pause")
     func flood() async throws {
         let account = try TestAccount()

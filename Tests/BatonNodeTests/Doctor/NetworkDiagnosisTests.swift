@@ -149,6 +149,9 @@ struct RoadWorld {
         self.answer = .value(answer)
     }
 
+    /// Whether the node has dialled what the device announces now.
+    var isFresh = true
+
     /// The device cannot be reached.
     mutating func fail(_ reach: WireReach) {
         answer = .value(
@@ -163,7 +166,7 @@ struct RoadWorld {
         let devices = HeardDevices(heard, account: account)
         var facts = RoadFacts(
             device: device, name: "desktop", isRevoked: isRevoked, apartRevocations: apartRevocations,
-            addresses: [Self.address], examination: answer)
+            addresses: [Self.address], examination: answer, isFresh: isFresh)
         (facts.routes, facts.neighbours) = (routes, neighbours)
         return Diagnosis.network(network, isBusSilent: false, heard: heard, devices: devices)
             + [
@@ -247,6 +250,17 @@ struct NetworkDiagnosisTests {
         let findings = world.findings
         #expect(Self.causes(findings) == [.portBlockedThere])
         #expect(findings.first { $0.check == .incoming }?.result == .fine)
+    }
+
+    @Test(
+        "A refusal by what a device announced before says nothing",
+        arguments: [.turnedAway, .refused, .otherVersion] as [WireReach])
+    func old(_ reach: WireReach) throws {
+        var world = try RoadWorld()
+        world.fail(reach)
+        world.isFresh = false
+        #expect(Self.causes(world.findings).isEmpty, "\(world.findings)")
+        #expect(world.findings.first { $0.check == .dial }?.result == .notMeasured)
     }
 
     @Test("A machine that is too busy draws no conclusion from silence, here and there")
