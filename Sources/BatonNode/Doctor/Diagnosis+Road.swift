@@ -78,6 +78,11 @@ extension Diagnosis {
         /// Whether its announcement came by multicast.
         var isHeard: Bool { device?.isMulticast == true }
         var isReached: Bool { answer?.reach == .connected }
+        /// Whether the node dialled the port that the device announces, also if the announcement came later.
+        var wasDialledAtItsPort: Bool {
+            guard let port = device?.advertisement.content.port else { return false }
+            return answer?.addresses.contains { $0.hasSuffix(":\(port)") } == true
+        }
         var examination: WireExaminationResponse? { answer?.hasExamination == true ? answer?.examination : nil }
         /// Whether this machine hears multicast DNS at all.
         var hearsItself: Bool { heard.interfaces.contains { $0.hearsItself } }
@@ -199,7 +204,7 @@ extension Diagnosis {
                 return .problem(
                     .nodeGoneThere, of: name, evidence: evidence, remedy: [Finding.there(name, "baton doctor")])
             }
-            guard facts.isFresh || device == nil else {
+            guard facts.isFresh || device == nil || wasDialledAtItsPort else {
                 return .notMeasured(.dial, because: "\(name) was announced only later: run the doctor again")
             }
             if isThere {
