@@ -45,8 +45,8 @@ package struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
 
     /// The name with a number, as file managers write it: `film (2).bin`, `photos (2)` for a folder.
     ///
-    /// The number stands before the last dot of a file's name, if what follows looks like an extension: at most 16 bytes.
-    /// A long name is cut between two characters, so that the result has at most ``maximumLength`` bytes.
+    /// The number stands before the last dot of a file's name, if what follows looks like an extension: at most 16
+    /// bytes. A long name is cut between two characters, so that the result has at most ``maximumLength`` bytes.
     func numbered(_ number: Int, isFolder: Bool) -> DocumentLabel {
         let dot = isFolder ? nil : bytes.dropFirst().lastIndex(of: UInt8(ascii: "."))
         let end = dot.map { bytes.count - $0 <= 17 ? $0 : bytes.count } ?? bytes.count

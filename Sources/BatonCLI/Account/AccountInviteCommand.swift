@@ -14,12 +14,12 @@ struct AccountInviteCommand: AsyncParsableCommand {
         abstract: "Let a new device join this device's account, without typing its key there.",
         discussion: """
             Run `baton account join` on the new device. It shows six digits: type them here. They show that the two \
-            devices talk to each other and not to somebody in between. Somebody in between who guesses has three tries in \
-            a million, and one more for each time that you start `join` again.
+            devices talk to each other and not to somebody in between. Somebody in between who guesses has three tries \
+            in a million, and one more for each time that you start `join` again.
 
             It asks for the passphrase of `baton account create`, or for the account key if this device does not keep \
-            it. An invitation adds one device, and ends after ten minutes. If this device changes its network meanwhile, \
-            invite again.
+            it. An invitation adds one device, and ends after ten minutes. If this device changes its network \
+            meanwhile, invite again.
 
             EXAMPLES:
               baton account invite

@@ -12,8 +12,8 @@ struct DevicesForgetCommand: AsyncParsableCommand {
         commandName: "forget",
         abstract: "Remove a device that is gone from the list of this device.",
         discussion: """
-            This is for a device that you gave away after `baton account leave`, or erased. A device that still has its \
-            keys is listed again when it comes back. Lock a lost one out with `baton devices revoke`.
+            This is for a device that you gave away after `baton account leave`, or erased. A device that still has \
+            its keys is listed again when it comes back. Lock a lost one out with `baton devices revoke`.
 
             EXAMPLES:
               baton devices forget phone

@@ -28,8 +28,8 @@ enum NodeAccess {
         }
     }
 
-    /// The node that stores a change of the account; nil only if none runs. A node that runs and cannot be reached would
-    /// not see what a command writes, and would overwrite it.
+    /// The node that stores a change of the account; nil only if none runs. A node that runs and cannot be reached
+    /// would not see what a command writes, and would overwrite it.
     ///
     /// - Parameter unchanged: what a failure means, for people.
     static func node(

@@ -92,9 +92,8 @@ struct MulticastSocket {
         return descriptor
     }
 
-    /// Takes the next datagram. Nil when none waits. One that did not come from the port of multicast DNS, as every
-    /// response has to (RFC 6762, section 6), counts as empty, so that a caller who bounds what it takes at once
-    /// counts it.
+    /// Takes the next datagram. Nil when none waits. A response has to come from the port of multicast DNS (RFC 6762,
+    /// section 6). Any other datagram counts as empty, so that it counts for a caller's bound.
     static func receive(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         var source = sockaddr_storage()
         return receive(descriptor, into: buffer, from: &source)

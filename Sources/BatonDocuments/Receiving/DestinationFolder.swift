@@ -173,8 +173,8 @@ package final class DestinationFolder: Sendable {
     /// Makes sure that nothing has the name of a document yet: no file, no folder, no link, not even one that leads
     /// nowhere.
     ///
-    /// - Throws: `destinationExists`, unless a name that is taken gets a number; `badName` (longer than this file system
-    ///   allows), `destinationNotWritable`.
+    /// - Throws: `destinationExists`, unless a name that is taken gets a number; `badName` (longer than this file
+    ///   system allows), `destinationNotWritable`.
     func requireAbsent(_ label: DocumentLabel, _ naming: DocumentNaming = .own) throws(DocumentError) {
         let label = naming.label ?? label
         do {

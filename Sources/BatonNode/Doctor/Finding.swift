@@ -16,8 +16,8 @@ package struct Finding: Sendable, Hashable {
     package let sentence: String
     /// The signs that were seen: a path and its mode, an error, a count.
     package var evidence: [String] = []
-    /// Shell commands that fix a problem, one in each element. A step for another device or for a person is a comment of
-    /// the shell: see ``there(_:_:)``.
+    /// Shell commands that fix a problem, one in each element. A step for another device or for a person is a comment
+    /// of the shell: see ``there(_:_:)``.
     package var remedy: [String] = []
 
     static func fine(_ check: Check, _ sentence: String) -> Finding {

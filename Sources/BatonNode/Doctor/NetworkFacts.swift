@@ -4,7 +4,9 @@ package import BatonEventLoop
 import Glibc
 import SystemPackage
 
-/// The facts that the doctor reads of this machine's network. ``Diagnosis/network(_:isBusSilent:heard:devices:towards:)`` judges it.
+/// The facts that the doctor reads of this machine's network.
+///
+/// ``Diagnosis/network(_:isBusSilent:heard:devices:towards:)`` judges it.
 package struct NetworkFacts: Sendable {
     /// The addresses of this machine.
     package var interfaces: [InterfaceAddress] = []
