@@ -87,13 +87,14 @@ struct DoctorExamination {
             throw CommandError.failed("no thread can be started: \(error)")
         }
         let ear = MulticastEar(
-            saying: label, listeningFor: other, asking: asked.map(addresses) ?? [], interfaces: facts.interfaces,
+            saying: label, listeningFor: other, asking: asked.map(addresses) ?? [],
+            interfaces: facts.network.addresses,
             on: EventLoop(name: "doctor"), executor: executor)
         defer { ear.close() }
         let (start, limit) = (ContinuousClock.now, Self.limit)
         let running = Task { await ear.run(for: limit) }
         defer { running.cancel() }
-        let names = Set(facts.interfaces.map(\.interfaceName)).sorted().joined(separator: ", ")
+        let names = Set(facts.network.addresses.map(\.interfaceName)).sorted().joined(separator: ", ")
         progress.show("listening on \(names)")
         var answer = Measured<WireExamineResponse>.missing(reasonForNone)
         var isFresh = false
@@ -118,9 +119,10 @@ struct DoctorExamination {
     }
 
     private func judge(
-        _ facts: NetworkFacts, _ heard: MulticastEar.Report, _ answer: Measured<WireExamineResponse>,
+        _ facts: NetworkFacts, _ report: MulticastEar.Report, _ answer: Measured<WireExamineResponse>,
         _ asked: Target?, isFresh: Bool
     ) -> [Finding] {
+        var heard = report
         let devices = account.map { HeardDevices(heard, account: $0) }
         var known = asked.map(addresses) ?? []
         if let asked, let device = devices?.devices[asked.id] {
@@ -128,13 +130,13 @@ struct DoctorExamination {
             known += (announced.filter { !$0.isLinkLocal } + device.sources).filter { !known.contains($0) }
         }
         // Bridges of containers have the same address on many machines.
-        known.removeAll { address in facts.interfaces.contains { $0.address == address } }
+        known.removeAll { address in facts.network.addresses.contains { $0.address == address } }
+        heard.interfaces = facts.network.leading(report.interfaces, towards: known)
         var status = WireStatusResponse()
         if case .status(let value) = node { status = value }
         let network =
             Diagnosis.network(
-                facts, isBusSilent: machine.contains { $0.result == .problem(.noBus) }, heard: heard, devices: devices,
-                towards: known)
+                facts, isBusSilent: machine.contains { $0.result == .problem(.noBus) }, heard: heard, devices: devices)
             + [
                 Diagnosis.incoming(
                     answer, asked: asked?.name ?? "", status: status, canInstallNode: canInstallNode,
@@ -145,7 +147,7 @@ struct DoctorExamination {
         var road = RoadFacts(
             device: target.id, name: target.name, isRevoked: target.isRevoked, apartRevocations: apart ?? [],
             addresses: known, examination: answer, isFresh: isFresh)
-        road.lookUp(facts.interfaces)
+        road.lookUp(facts.network.addresses)
         return network + Diagnosis.road(road, heard: heard, devices: devices)
     }
 

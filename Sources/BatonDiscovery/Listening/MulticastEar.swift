@@ -90,7 +90,7 @@ package final class MulticastEar: Sendable {
 
     /// Everything that was heard so far.
     package struct Report: Sendable {
-        package internal(set) var interfaces: [Interface] = []
+        package var interfaces: [Interface] = []
         package internal(set) var heard: [IPAddress: Heard] = [:]
         package internal(set) var unicast: [IPAddress: Unicast] = [:]
         package internal(set) var responder = Responder.waiting

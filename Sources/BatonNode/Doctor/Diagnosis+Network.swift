@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonDiscovery
-package import BatonEventLoop
+import BatonEventLoop
 import Glibc
 
 /// The network around this machine.
@@ -9,14 +9,12 @@ extension Diagnosis {
     /// Judges whether multicast DNS passes, and who else is there.
     ///
     /// - Parameters:
-    ///   - heard: what the ear heard in 4 s or more.
+    ///   - heard: what the ear heard in 4 s or more, at the interfaces that matter.
     ///   - devices: nil if the account cannot be read.
-    ///   - addresses: of the device in question: the interface towards it counts.
     package static func network(
-        _ facts: NetworkFacts, isBusSilent: Bool, heard: MulticastEar.Report, devices: HeardDevices?,
-        towards addresses: [IPAddress] = []
+        _ facts: NetworkFacts, isBusSilent: Bool, heard: MulticastEar.Report, devices: HeardDevices?
     ) -> [Finding] {
-        let interfaces = interfaces(facts, heard, towards: addresses)
+        let interfaces = heard.interfaces
         guard !interfaces.isEmpty else {
             let reason = Cause.noNetwork.sentence("")
             let hidden: [Check] = [.multicastOut, .multicastIn, .responder, .others]
@@ -35,22 +33,6 @@ extension Diagnosis {
             responder(facts, isBusSilent: isBusSilent, heard, interfaces, isLate: isLate),
             others(devices, isComing: isComing, isLate: isLate),
         ]
-    }
-
-    /// The interfaces that count: those that lead to the internet or to the device in question. A bridge of containers
-    /// does not. Where none does, nobody knows which one matters, and those at which all is well are enough.
-    private static func interfaces(
-        _ facts: NetworkFacts, _ heard: MulticastEar.Report, towards addresses: [IPAddress]
-    ) -> [MulticastEar.Interface] {
-        let chosen = heard.interfaces.filter { interface in
-            interface.index == facts.outwardInterface
-                || facts.interfaces.contains { own in
-                    own.interfaceIndex == interface.index && addresses.contains { own.isOnLink($0) }
-                }
-        }
-        guard chosen.isEmpty else { return chosen }
-        let well = heard.interfaces.filter { $0.hearsItself && $0.hearsResponder }
-        return well.isEmpty ? heard.interfaces : well
     }
 
     private static func stacks(_ facts: NetworkFacts, _ interfaces: [MulticastEar.Interface]) -> Finding {

@@ -55,7 +55,7 @@ extension Diagnosis {
     /// Judges the road to a device.
     ///
     /// - Parameters:
-    ///   - heard: what the ear heard; its record of the device is in `devices`.
+    ///   - heard: what the ear heard, at the interfaces that matter; its record of the device is in `devices`.
     ///   - devices: nil if the account cannot be read.
     package static func road(
         _ facts: RoadFacts, heard: MulticastEar.Report, devices: HeardDevices?

@@ -1,35 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import BatonEventLoop
 import Glibc
 import SystemPackage
 
 /// The facts that the doctor reads of this machine's network.
 ///
-/// ``Diagnosis/network(_:isBusSilent:heard:devices:towards:)`` judges it.
+/// ``Diagnosis/network(_:isBusSilent:heard:devices:)`` judges it.
 package struct NetworkFacts: Sendable {
-    /// The addresses of this machine.
-    package var interfaces: [InterfaceAddress] = []
-    /// The index of the interface that leads to the internet; nil if none does.
-    var outwardInterface: UInt32?
+    package var network = LocalNetwork()
     /// The users of the programs that answer multicast DNS beside the responder.
     var otherResponders: [String] = []
     var isAvahiInstalled = true
     /// The packet filter of this machine; it is looked for only if something is blocked.
     package var filter = PacketFilter.unknown
 
-    /// An address of no machine (RFC 5737). Nothing is sent to it: only its route is looked up.
-    private static let outside = IPAddress("192.0.2.1")
-
     package init() {}
 
     /// Reads the facts. It takes less than a millisecond.
     package static func read() -> NetworkFacts {
         var facts = NetworkFacts()
-        facts.interfaces = (try? InterfaceAddress.current()) ?? []
-        if let outside, let source = try? InterfaceAddress.source(towards: outside) {
-            facts.outwardInterface = facts.interfaces.first { $0.address == source }?.interfaceIndex
-        }
+        facts.network = .read()
         facts.otherResponders = SocketTable.otherResponders(
             in: ["/proc/net/udp", "/proc/net/udp6"].map(SocketTable.read))
         facts.isAvahiInstalled = access("/usr/sbin/avahi-daemon", X_OK) == 0

@@ -62,26 +62,18 @@ actor Examinations {
         let door = PeerDialer.Door(
             device: device, keys: dialer.account.value.currentKeys, gateNonce: Array(request.gateNonce))
         async let dialBack = reach(.ip(address, port: port), door)
-        let report = try await listen(saying: request.say, for: request.listenFor)
+        let network = LocalNetwork.read()
+        let report = try await listen(saying: request.say, for: request.listenFor, in: network)
         var answer = WireExaminationResponse()
         answer.dialBack = await dialBack
         answer.heard = report.heard.values.contains { $0.asks }
-        let interfaces = Self.interfaces(report, towards: address)
-        answer.hearsItself = interfaces.contains { $0.hearsItself }
-        answer.responderAsks = interfaces.contains { $0.hearsResponder }
+        // A device that only a tunnel leads to is reached at no interface, and none is to blame.
+        let interfaces = network.leading(report.interfaces, towards: [address])
+        answer.hearsItself = interfaces.allSatisfy { $0.hearsItself }
+        answer.responderAsks = interfaces.allSatisfy { $0.hearsResponder }
         answer.wasBusy = report.isLate
         answer.timeMs = UInt64(max(0, Date().timeIntervalSince1970 * 1000))
         return answer
-    }
-
-    /// The interface that leads to an address; all if that is none of those that listen.
-    private static func interfaces(
-        _ report: MulticastEar.Report, towards address: IPAddress
-    ) -> [MulticastEar.Interface] {
-        let source = try? InterfaceAddress.source(towards: address)
-        let index = (try? InterfaceAddress.current())?.first { $0.address == source }?.interfaceIndex
-        let leading = report.interfaces.filter { $0.index == index }
-        return leading.isEmpty ? report.interfaces : leading
     }
 
     private func reach(_ address: SocketAddress, _ door: PeerDialer.Door) async -> WireReach {
@@ -98,7 +90,9 @@ actor Examinations {
         return reach ?? .unfinished
     }
 
-    private func listen(saying label: String, for other: String) async throws(HandoffError) -> MulticastEar.Report {
+    private func listen(
+        saying label: String, for other: String, in network: LocalNetwork
+    ) async throws(HandoffError) -> MulticastEar.Report {
         let executor: BlockingExecutor
         do {
             executor = try self.executor ?? BlockingExecutor(name: "baton-doctor")
@@ -107,8 +101,8 @@ actor Examinations {
         }
         self.executor = executor
         let ear = MulticastEar(
-            saying: label, listeningFor: other, asking: [], interfaces: (try? InterfaceAddress.current()) ?? [],
-            type: serviceType, on: listening, executor: executor)
+            saying: label, listeningFor: other, asking: [], interfaces: network.addresses, type: serviceType,
+            on: listening, executor: executor)
         defer { ear.close() }
         await ear.run(for: Self.duration)
         return ear.report

@@ -125,6 +125,27 @@ struct LabDoctorTests {
         }
     }
 
+    @Test("Containers do not speak for the network", .nightly)
+    func containers() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let nodes = try await Self.startNodes(lab)
+        let bridge = """
+            ip link add docker0 type bridge mcast_snooping 0; ip address add 172.17.0.1/16 dev docker0
+            ip link add c0 type veth peer name c1; ip link set c0 master docker0
+            for I in docker0 c0 c1; do ip link set $I up; done
+            """
+        try await Self.make(.script(host: 1, bridge), in: lab, nodes)
+        // What /sys shows is of the network in which it was mounted.
+        let ownSystem = "mount -t sysfs none /sys"
+        let fine = try await Self.doctor(lab, "desktop", around: ownSystem)
+        #expect(fine.status == 0, "\(fine.text)")
+        let blocked = LabFault.filter("iifname eth0 udp dport 5353 drop")
+        try await Self.make(.script(host: 1, blocked), in: lab, nodes)
+        let answer = try await Self.doctor(lab, "desktop", around: ownSystem)
+        #expect(answer.causes == ["blockedIn5353"], "\(answer.text)")
+    }
+
     @Test("A revoked device is named", .nightly)
     func revoked() async throws {
         let lab = try await HandoffLab()

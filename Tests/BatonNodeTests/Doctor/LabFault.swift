@@ -29,7 +29,7 @@ struct LabFault: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    private static func filter(_ rule: String, hook: String = "input") -> String {
+    static func filter(_ rule: String, hook: String = "input") -> String {
         """
         nft add table inet f; nft "add chain inet f $HOOK { type filter hook $HOOK priority 0; }"
         nft add rule inet f $HOOK \(rule)
