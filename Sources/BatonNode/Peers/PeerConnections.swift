@@ -306,9 +306,10 @@ actor PeerConnections {
         HandoffError(.limitExceeded, "\(limits.connections) connections are open already: try again later")
     }
 
-    private func forget(_ connection: Connection, of device: String) async {
+    /// A connection has ended, also one that never was adopted. A device with no other one may hold claims.
+    func forget(_ connection: Connection, of device: String) async {
         live[device]?.removeAll { $0.connection === connection }
-        guard live[device]?.isEmpty == true else { return }
+        guard live[device]?.isEmpty != false else { return }
         live[device] = nil
         await offers.connectionsEnded(of: device)
     }

@@ -43,6 +43,7 @@ struct RoadExaminer: Sendable {
                 await ask(request, over: connection, &answer)
                 serving.cancel()
                 await connection.close()
+                await connections.forget(connection, of: request.deviceID)
                 return answer
             } catch {
                 answer.reach = WireReach(error)
