@@ -103,7 +103,7 @@ extension HandoffError.Code {
     var advice: String? {
         switch self {
         case .noSuchActivity, .applicationGone: "see what there is with `baton activities`"
-        case .peerUnreachable: "check that the other device is awake, then find the cause with `baton doctor DEVICE`"
+        case .peerUnreachable: "find the cause with `baton doctor`"
         case .connectionLost: "accept it again: a document goes on from what has come"
         case .destinationExists: "choose another name with --name or --on-conflict rename, or another folder with --to"
         case .destinationUnwritable, .destinationFull: "name another folder with --to"

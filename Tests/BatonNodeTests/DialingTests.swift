@@ -134,6 +134,26 @@ struct DialingTests {
         await parts.connections.stop()
     }
 
+    @Test("A device at whose port nobody listens is told in the words of the doctor, which is named")
+    func refused() async throws {
+        let parts = try await parts()
+        let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: parts.loop)
+        let port = try #require(listener.localAddress.port)
+        listener.close()
+        try await eventually("the port is closed") {
+            (try? await Socket.connect(to: .ip(.ipv4Loopback, port: port), on: parts.loop)) == nil
+        }
+        let device = try await announce(1, port: port, to: parts)
+        let error = await #expect(throws: HandoffError.self) {
+            try await parts.connections.connection(to: device, isWanted: true)
+        }
+        #expect(
+            error?.message
+                == Cause.nodeGoneThere.sentence("laptop") + "; find the cause with `baton doctor laptop`")
+        #expect(error?.code == .peerUnreachable && error?.advises == true)
+        await parts.connections.stop()
+    }
+
     @Test("A device that ends the connection without a word is tried once more, and then given up")
     func turnedAway() async throws {
         let parts = try await parts()
@@ -148,7 +168,7 @@ struct DialingTests {
         let error = await #expect(throws: HandoffError.self) {
             try await parts.connections.connection(to: device, isWanted: true)
         }
-        #expect(error?.code == .peerUnreachable)
+        #expect(error?.code == .peerUnreachable && error?.message.contains("`baton doctor laptop`") == true)
         #expect(visits.withLock { $0 } == 2)
         await parts.connections.stop()
     }

@@ -137,7 +137,7 @@ actor StateExchange {
 
     private func requireMember(_ device: String, of account: Account) throws(HandoffError) {
         guard refusesRevoked, DeviceID(device).map(account.isRevoked) ?? false else { return }
-        throw HandoffError(.refused, "the device has been revoked")
+        throw HandoffError(.refused, Cause.revoked.sentence("the device"))
     }
 
     /// Whether a device has lists of a lower number than this one.

@@ -85,7 +85,8 @@ package enum Cause: String, CaseIterable, Sendable {
         case .portBlockedThere: "\(subject) is there, but does not let this device in at the port of its node"
         case .nodeGoneThere:
             "nothing listens at the last port of \(subject): no node runs there, or its announcements do not arrive"
-        case .answersNowhere: "\(subject) does not answer: it is off, in another network, or this network isolates it"
+        case .answersNowhere:
+            "\(subject) does not answer: it is off, elsewhere, behind a firewall, or isolated by this network"
         case .noMulticast: "\(subject) can be reached, but this network does not pass multicast between the two"
         case .twoSubnets: "\(subject) is in another subnet, and multicast DNS does not leave its own"
         case .blocked5353There: "a firewall on \(subject) drops multicast DNS (UDP port 5353)"

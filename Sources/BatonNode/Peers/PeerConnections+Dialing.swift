@@ -3,8 +3,6 @@
 import BatonAccount
 import BatonEventLoop
 import BatonMessages
-import BatonProtocol
-import BatonTLS
 import BatonTransport
 
 /// Making a connection to another device.
@@ -15,9 +13,12 @@ extension PeerConnections {
     func dial(_ device: String) async throws(HandoffError) -> Connection {
         guard !isStopped else { throw HandoffError(.cancelled, "the node is stopping") }
         // Forgotten when it was revoked: whoever waits for it to be seen again would wait in vain.
-        guard !account.isRevoked(device) else { throw HandoffError(.refused, "the device has been revoked") }
+        let id = String(device.prefix(8))
+        guard !account.isRevoked(device) else {
+            throw HandoffError(.refused, Cause.revoked.sentence("the device \(id)"), examining: id)
+        }
         guard let peer = await directory.peer(device), !peer.addresses.isEmpty else {
-            throw HandoffError(.peerUnreachable, "the device \(device.prefix(8)) has not been seen on this network")
+            throw HandoffError(.peerUnreachable, "the device \(id) has not been seen on this network", examining: id)
         }
         do {
             let connection: Connection
@@ -31,17 +32,8 @@ extension PeerConnections {
             // What this device lacks it has before anything is asked: the other side serves nothing else till then.
             await exchange.meet(connection, of: device)
             return connection
-        } catch let error as HandoffError where error.code == .connectionLost {
-            // The gate of a device that does not know this one's token, or has revoked it, ends a connection like this.
-            throw HandoffError(
-                .peerUnreachable,
-                "it ended the connection without an answer: try again, and if that stays so see there whether this"
-                    + " device is still of the account"
-            ).about(peer.name)
-        } catch let error as SocketError {
-            throw HandoffError(TransportError(dialing: error)).about(peer.name)
         } catch {
-            throw HandoffError(wrapping: error).about(peer.name)
+            throw HandoffError(dialing: peer.name, error)
         }
     }
 
@@ -74,5 +66,37 @@ extension PeerConnections {
             peer = now
         }
         throw HandoffError(.peerUnreachable, "its addresses change all the time")
+    }
+}
+
+extension HandoffError {
+    /// No connection could be made to a device. It uses the words of the doctor where the cause is known, and points
+    /// to the doctor.
+    fileprivate init(dialing device: String, _ error: any Error) {
+        let failure = HandoffError(wrapping: error)
+        let (code, sentence): (Code, String) =
+            switch (error as? SocketError).map({ ($0.code, WireReach($0)) }) {
+            case (.cancelled, _)?: (.cancelled, "\(failure)")
+            case (_, .refused)?: (.peerUnreachable, Cause.nodeGoneThere.sentence(device))
+            case (_, .silent)?: (.peerUnreachable, Cause.answersNowhere.sentence(device))
+            case (_, .noRoute)?: (.peerUnreachable, Cause.noRoute.sentence(device))
+            case _?: (.peerUnreachable, "\(device): \(failure)")
+            // The gate of a device that does not know this one's token, or has revoked it, ends a connection like this.
+            case nil where failure.code == .connectionLost:
+                (.peerUnreachable, "\(device) ended the connection without an answer: it may not know this device")
+            case nil where failure.code == .internal:
+                (.internal, "\(Cause.otherVersion.sentence(device)): \(failure)")
+            case nil: (failure.code, "\(device): \(failure)")
+            }
+        switch code {
+        case .peerUnreachable, .refused, .timedOut, .internal: self.init(code, sentence, examining: device)
+        default: self.init(code, sentence, device: device)
+        }
+    }
+
+    /// An error whose cause the doctor finds on the road to a device.
+    fileprivate init(_ code: Code, _ sentence: String, examining device: String) {
+        let command = "baton doctor \(ShellWord.quoted(device))"
+        self.init(code, "\(sentence); find the cause with `\(command)`", device: device, advises: true)
     }
 }

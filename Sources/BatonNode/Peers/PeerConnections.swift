@@ -345,10 +345,3 @@ actor PeerConnections {
         if !live.isEmpty, !isStopped { armSweep() }
     }
 }
-
-extension HandoffError {
-    /// The same, with the name of the device that it speaks of in front.
-    func about(_ device: String) -> HandoffError {
-        HandoffError(code, "\(device): \(message)", device: device)
-    }
-}

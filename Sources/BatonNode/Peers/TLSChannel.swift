@@ -112,7 +112,7 @@ extension TransportError {
             self.init(
                 .refused,
                 error.alert == nil
-                    ? "the device has been revoked"
+                    ? Cause.revoked.sentence("the device")
                     : "this device was revoked from the account, and its other devices serve it no more")
         case .wrongPeer:
             self.init(.refused, "another device than the one that was dialled answered")
