@@ -3,6 +3,7 @@
 import ArgumentParser
 import BatonAccount
 import BatonEventLoop
+import BatonNode
 import CVersion
 import Glibc
 
@@ -50,6 +51,11 @@ struct BatonCommand: AsyncParsableCommand {
             // A shell that completes a line does not run it.
             if arguments.first != "---completion" { try AccountKeyArgument.refuse(in: arguments) }
             var command = try await asyncParseAsRoot(arguments)
+            // libdispatch ends a program that cannot have them without a word.
+            if !(command is DoctorCommand), !WatchLimit.hasRoom(for: MachineFacts.watches) {
+                throw CommandError.failed(
+                    Cause.fewWatches.sentence("") + ": `baton doctor` names the command that allows more")
+            }
             // `offer` reads no secret, and the programs that it runs may leave core dumps.
             if !(command is OfferCommand) { ProcessSecrecy.protect() }
             if var asynchronous = command as? any AsyncParsableCommand {

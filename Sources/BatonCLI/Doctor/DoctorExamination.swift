@@ -37,6 +37,8 @@ struct DoctorExamination {
     private let devices: [WireDevice]
     private let areListsApart: Bool
     private let canInstallNode: Bool
+    /// Whether anything can be sent and heard.
+    private let canWatch: Bool
     /// Nil if the user has named no device, or there is no account.
     let target: Target?
     /// Whether the user has named a device.
@@ -50,15 +52,21 @@ struct DoctorExamination {
     /// - Throws: ``CommandError`` if no such device is known.
     init(home: Home, device: String?) async throws {
         let store = CommandEnvironment.accountStore(home)
-        async let canInstallNode = Self.first(within: Self.searching) {
-            (try? await UserService.find()) != nil
-        } otherwise: {
-            false
-        }
         var facts = MachineFacts.read(home, store)
+        canWatch = facts.canWatch
         let account = try? store.load()
-        let (node, devices, areListsApart) = await Self.ask(home)
-        facts.canInstallNode = await canInstallNode
+        let (node, devices, areListsApart): (NodeAnswer, [WireDevice], Bool)
+        if canWatch {
+            async let canInstallNode = Self.first(within: Self.searching) {
+                (try? await UserService.find()) != nil
+            } otherwise: {
+                false
+            }
+            (node, devices, areListsApart) = await Self.ask(home)
+            facts.canInstallNode = await canInstallNode
+        } else {
+            (node, devices, areListsApart) = (.silent(Cause.fewWatches.sentence("")), [], false)
+        }
         self.home = home
         self.account = account
         self.node = node
@@ -72,6 +80,10 @@ struct DoctorExamination {
 
     /// Measures the network, and the road to the device. Call it once.
     func network(showing progress: DoctorProgress) async throws -> [Finding] {
+        guard canWatch else {
+            return unmeasured(.network, because: Cause.fewWatches.sentence(""))
+                + (isForDevice ? unmeasured(.road, because: Cause.fewWatches.sentence("")) : [])
+        }
         async let filter = Self.first(within: Self.searching) {
             await PacketFilterSearch.find()
         } otherwise: {
@@ -142,7 +154,10 @@ struct DoctorExamination {
                     answer, asked: asked?.name ?? "", status: status, canInstallNode: canInstallNode,
                     filter: facts.filter)
             ]
-        guard let target else { return network + (isForDevice ? unmeasuredRoad : []) }
+        guard let target else {
+            return network
+                + (isForDevice ? unmeasured(.road, because: "this device has no account that can be used") : [])
+        }
         let apart = areListsApart ? account?.state.revoked.map(\.description).sorted() : nil
         var road = RoadFacts(
             device: target.id, name: target.name, isRevoked: target.isRevoked, apartRevocations: apart ?? [],
@@ -151,10 +166,8 @@ struct DoctorExamination {
         return network + Diagnosis.road(road, heard: heard, devices: devices)
     }
 
-    private var unmeasuredRoad: [Finding] {
-        Check.allCases.filter { $0.group == .road }.map {
-            Finding.notMeasured($0, because: "this device has no account that can be used")
-        }
+    private func unmeasured(_ group: Check.Group, because reason: String) -> [Finding] {
+        Check.allCases.filter { $0.group == group }.map { Finding.notMeasured($0, because: reason) }
     }
 
     // MARK: - Devices

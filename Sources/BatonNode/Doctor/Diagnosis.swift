@@ -133,6 +133,7 @@ package enum Diagnosis {
         if !facts.canWatch {
             return .problem(
                 .fewWatches,
+                // A setting of inotify matters to nobody: Baton watches no files by it.
                 remedy: [
                     "sudo sysctl fs.epoll.max_user_watches=$((2 * $(sysctl -n fs.epoll.max_user_watches)))"
                 ])

@@ -39,6 +39,8 @@ package struct MachineFacts: Sendable {
         let checkedBy: String
     }
 
+    /// The watches that a program needs at least: 16. libdispatch has a few of its own.
+    package static let watches = 16
     /// Less space than this counts as a full disk: 16 MiB.
     static let leastSpace: UInt64 = 16 << 20
 
@@ -56,8 +58,8 @@ package struct MachineFacts: Sendable {
     var takenPort: UInt16?
     /// Whether `baton node install` can work.
     package var canInstallNode = false
-    /// Whether the kernel watches a further descriptor for this user (`fs.epoll.max_user_watches`).
-    var canWatch = true
+    /// Whether a program of this user can watch what it has to. Without that no ``EventLoop`` may be made.
+    package var canWatch = true
     /// The path of the D-Bus system bus if nothing answers there.
     var silentBus: String?
 
@@ -102,25 +104,9 @@ package struct MachineFacts: Sendable {
         {
             facts.takenPort = port
         }
-        facts.canWatch = canWatchDescriptor()
+        facts.canWatch = WatchLimit.hasRoom(for: watches)
         facts.silentBus = SystemBus.unreachablePath()
         return facts
-    }
-
-    /// Watches one descriptor, as a node does for each connection.
-    private static func canWatchDescriptor() -> Bool {
-        guard let (end, other) = try? FileDescriptor.pipe() else { return true }
-        defer { try? other.close() }
-        do {
-            let source = try ReadinessSource(
-                reading: OwnedDescriptor(takingOwnershipOf: end), on: EventLoop(name: "doctor")
-            ) {}
-            defer { source.cancel() }
-            try source.resume()
-            return true
-        } catch {
-            return false
-        }
     }
 }
 

@@ -146,6 +146,28 @@ struct LabDoctorTests {
         #expect(answer.causes == ["blockedIn5353"], "\(answer.text)")
     }
 
+    @Test("A user who can watch no further connections is told so", .nightly)
+    func watches() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await Self.startNodes(lab)
+        // The kernel's limit is the whole machine's. So it refuses them to the doctor only (seccomp(2)): epoll_ctl(2)
+        // of EPOLL_CTL_ADD is ENOSPC.
+        let refusing = """
+            set -- python3 -c 'import ctypes, os, struct, sys
+            number = {"x86_64": 233, "aarch64": 21}[os.uname().machine]
+            rules = [(32, 0, 0, 0), (21, 0, 3, number), (32, 0, 0, 24), (21, 0, 1, 1), (6, 0, 0, 0x5001C),
+                (6, 0, 0, 0x7FFF0000)]
+            class Program(ctypes.Structure): _fields_ = [("count", ctypes.c_ushort), ("rules", ctypes.c_char_p)]
+            program = Program(len(rules), b"".join(struct.pack("HBBI", *rule) for rule in rules))
+            libc = ctypes.CDLL(None)
+            assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(program)) == 0
+            os.execvp(sys.argv[1], sys.argv[1:])' "$@"
+            """
+        let answer = try await Self.doctor(lab, "desktop", around: refusing)
+        #expect(answer.causes == ["fewWatches"] && answer.status == 1, "\(answer.text)")
+    }
+
     @Test("A revoked device is named", .nightly)
     func revoked() async throws {
         let lab = try await HandoffLab()
