@@ -84,11 +84,6 @@ struct DoctorExamination {
             return unmeasured(.network, because: Cause.fewWatches.sentence(""))
                 + (isForDevice ? unmeasured(.road, because: Cause.fewWatches.sentence("")) : [])
         }
-        async let filter = Self.first(within: Self.searching) {
-            await PacketFilterSearch.find()
-        } otherwise: {
-            .unknown
-        }
         var facts = NetworkFacts.read()
         let asked = askedDevice()
         let (label, other) = (MulticastEar.randomLabel(), MulticastEar.randomLabel())
@@ -103,6 +98,12 @@ struct DoctorExamination {
             interfaces: facts.network.addresses,
             on: EventLoop(name: "doctor"), executor: executor)
         defer { ear.close() }
+        let chosen = facts.network.leading(ear.report.interfaces, towards: asked.map(addresses) ?? []).first?.name
+        async let filter = Self.first(within: Self.searching) {
+            await PacketFilterSearch.find(at: chosen)
+        } otherwise: {
+            .unknown
+        }
         let (start, limit) = (ContinuousClock.now, Self.limit)
         let running = Task { await ear.run(for: limit) }
         defer { running.cancel() }

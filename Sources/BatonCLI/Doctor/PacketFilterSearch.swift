@@ -11,10 +11,17 @@ enum PacketFilterSearch {
     /// The most bytes of a program's output: some thousand chains.
     private static let outputBound = 1 << 20
 
-    static func find() async -> PacketFilter {
+    /// - Parameter interface: the name of the one that matters, if one does: firewalld has rules for each.
+    static func find(at interface: String?) async -> PacketFilter {
         let ufw = (try? String(contentsOfFile: "/etc/ufw/ufw.conf", encoding: .utf8)) ?? ""
         if ufw.split(separator: "\n").contains("ENABLED=yes") { return .ufw }
-        if await output(of: "firewall-cmd", "--state") != nil { return .firewalld }
+        if await output(of: "firewall-cmd", "--state") != nil {
+            // An interface that no zone has belongs to the default zone.
+            guard let interface,
+                let answer = await output(of: "firewall-cmd", "--get-zone-of-interface", interface)
+            else { return .firewalld(zone: nil) }
+            return .firewalld(zone: answer.split(separator: "\n").first.map(String.init))
+        }
         // Only root may list what is filtered.
         guard geteuid() == 0, let chains = await output(of: "nft", "-j", "list", "chains") else { return .unknown }
         return nftables(chains)

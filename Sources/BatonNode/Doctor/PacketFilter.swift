@@ -3,7 +3,8 @@
 /// The program that filters packets on this machine. It only chooses the remedy: what is blocked is measured.
 package enum PacketFilter: Sendable, Hashable {
     case ufw
-    case firewalld
+    /// The zone of the interface; nil for the default zone.
+    case firewalld(zone: String?)
     /// The one chain of nftables for each direction, where there is one.
     case nftables(input: Chain?, output: Chain?)
     case unknown
@@ -39,8 +40,11 @@ package enum PacketFilter: Sendable, Hashable {
         switch self {
         case .ufw:
             return ["sudo ufw allow \(direction == .input ? "" : "out ")\(port)/\(transport)"]
-        case .firewalld where direction == .input:
-            return ["sudo firewall-cmd --permanent --add-port=\(port)/\(transport) && sudo firewall-cmd --reload"]
+        case .firewalld(let zone) where direction == .input:
+            let place = zone.map { "--zone=\(ShellWord.quoted($0)) " } ?? ""
+            return [
+                "sudo firewall-cmd --permanent \(place)--add-port=\(port)/\(transport) && sudo firewall-cmd --reload"
+            ]
         case .nftables(let input, let output):
             guard let chain = direction == .input ? input : output else { break }
             let place = [chain.family, chain.table, chain.name].map(ShellWord.quoted).joined(separator: " ")

@@ -10,7 +10,8 @@ struct LabDoctorTests {
     /// What the doctor said.
     private struct Answer {
         var causes: Set<String>
-        var notMeasured: [String]
+        /// By the name of the check.
+        var remedies: [String: [String]] = [:]
         let status: Int32
         let time: Duration
         let text: String
@@ -27,16 +28,15 @@ struct LabDoctorTests {
         let command = try lab.start(1, ["doctor", "--json"] + arguments, wrapper: wrapper)
         let result = try await command.end()
         var answer = Answer(
-            causes: [], notMeasured: [], status: result.status, time: .now - began,
+            causes: [], status: result.status, time: .now - began,
             text: result.lines.filter { !$0.contains(#""result":"fine""#) }.joined(separator: "\n") + result.errors)
         for line in result.lines {
             guard let value = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any] else {
                 continue
             }
             if let cause = value["cause"] as? String { answer.causes.insert(cause) }
-            if value["result"] as? String == "notMeasured", let check = value["check"] as? String {
-                answer.notMeasured.append(check)
-            }
+            guard let check = value["check"] as? String else { continue }
+            answer.remedies[check, default: []] += value["remedy"] as? [String] ?? []
         }
         return answer
     }
@@ -125,6 +125,22 @@ struct LabDoctorTests {
         }
     }
 
+    @Test("The account of another in the place of a device is named", .nightly)
+    func notOfAccount() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let nodes = try await Self.startNodes(lab)
+        let id = try #require(try await lab.status(2)?.deviceID)
+        for step: LabFault.Step in [.stopNode(2), .script(host: 2, "rm -r $BATON_HOME/state")] {
+            try await Self.make(step, in: lab, nodes)
+        }
+        _ = try await lab.run(2, "account", "create", "--name", "desktop")
+        _ = try await lab.startNode(2)
+        try await eventually("the stranger is heard", within: .seconds(40)) {
+            try await Self.doctor(lab, id).causes == ["notOfAccount", "otherAccountOnly"]
+        }
+    }
+
     @Test("Containers do not speak for the network", .nightly)
     func containers() async throws {
         let lab = try await HandoffLab()
@@ -144,6 +160,24 @@ struct LabDoctorTests {
         try await Self.make(.script(host: 1, blocked), in: lab, nodes)
         let answer = try await Self.doctor(lab, "desktop", around: ownSystem)
         #expect(answer.causes == ["blockedIn5353"], "\(answer.text)")
+    }
+
+    @Test("What the doctor says against a firewall opens it", .nightly, arguments: ["ufw", "firewalld"])
+    func firewalls(_ name: String) async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let nodes = try await Self.startNodes(lab)
+        let fault = try #require(LabFault.alone.first { $0.name == name })
+        try await Self.make(fault, in: lab, nodes)
+        let answer = try await Self.doctor(lab, "desktop", around: fault.around)
+        #expect(answer.causes == fault.causes, "\(answer.text)")
+        let remedy = try #require(answer.remedies["multicastIn"]?.first).replacing("sudo ", with: "")
+        #expect(remedy.contains(name == "ufw" ? "ufw allow" : "--zone=work"))
+        // `ufw` wants a lock in /run.
+        let commands = "unshare --mount sh -ec '\(fault.around)\nmount -t tmpfs none /run\n\(remedy)'"
+        try await Self.make(.script(host: 1, name == "ufw" ? commands : remedy), in: lab, nodes)
+        let opened = try await Self.doctor(lab, "desktop", around: fault.around)
+        #expect(opened.causes == ["portBlockedHere"], "\(opened.text)")
     }
 
     @Test("A user who can watch no further connections is told so", .nightly)

@@ -41,14 +41,48 @@ struct LabFault: Sendable, CustomTestStringConvertible {
         "answersNowhere", "twoSubnets", "vpnTakesRoute", "noRoute",
     ]
 
+    /// What multicast DNS tells.
+    private static let ofMulticast: Set<String> = [
+        "avahiIgnores", "noMulticast", "blocked5353There", "avahiThere", "nodeGoneThere",
+    ]
+
+    /// Debian's rules let multicast DNS in, also after `ufw deny 5353/udp`: these are without them.
+    private static let ufw = """
+        cp -a /etc/ufw $BATON_HOME/ufw
+        sed -i /5353/d $BATON_HOME/ufw/before.rules $BATON_HOME/ufw/before6.rules
+        unshare --mount sh -ec 'mount --bind $BATON_HOME/ufw /etc/ufw; mount -t tmpfs none /run; ufw --force enable'
+        """
+
+    /// The interface is not in the default zone.
+    private static let firewalld = """
+        cp -a /etc/firewalld $BATON_HOME/firewalld
+        unshare --mount sh -ec 'mount --bind $BATON_HOME/firewalld /etc/firewalld
+            mount -t tmpfs none /run; mount -t tmpfs none /var/log; exec firewalld --nofork --nopid' &
+        until firewall-cmd --state >/dev/null 2>&1; do sleep 0.1; done
+        firewall-cmd --permanent --zone=work --change-interface=eth0 >/dev/null 2>&1
+        firewall-cmd --reload
+        wait
+        """
+
     private static let ofHome: Set<String> = [
         "noNode", "portTaken", "handoffOff", "rulesMistake", "wrongRights", "diskFull", "diskReadOnly",
     ]
 
     static let alone: [LabFault] = [
+        // First, because they need the bus and the home of the next ones.
+        LabFault(
+            name: "ufw", steps: [.script(host: 1, ufw)], causes: ["blockedIn5353", "portBlockedHere"],
+            hides: ofMulticast, around: "mount --bind $BATON_HOME/ufw /etc/ufw"),
+        LabFault(
+            name: "firewalld", steps: [.running(host: 1, firewalld)], causes: ["blockedIn5353", "portBlockedHere"],
+            hides: ofMulticast),
         LabFault(
             name: "no account", steps: [], causes: ["noAccount"], hides: ofPeer.union(ofHome),
             around: "export BATON_HOME=/nonexistent/baton"),
+        LabFault(
+            name: "an account that cannot be used",
+            steps: [.script(host: 1, "echo x >$BATON_HOME/state/account/account.json")], causes: ["unusableAccount"],
+            hides: ofPeer.union(["noNode", "portTaken"])),
         LabFault(
             name: "a full disk", steps: [], causes: ["diskFull"],
             around: """
@@ -120,21 +154,28 @@ struct LabFault: Sendable, CustomTestStringConvertible {
             ], causes: ["secondStack"]),
         LabFault(
             name: "incoming multicast DNS is dropped", steps: [.script(host: 1, filter("udp dport 5353 drop"))],
-            causes: ["blockedIn5353"],
-            hides: ["avahiIgnores", "noMulticast", "blocked5353There", "avahiThere", "nodeGoneThere"]),
+            causes: ["blockedIn5353"], hides: ofMulticast),
         LabFault(
             name: "outgoing multicast DNS is dropped",
             steps: [.script(host: 1, filter("udp dport 5353 drop", hook: "output"))], causes: ["blockedOut5353"],
-            hides: ["blockedIn5353", "avahiIgnores", "noMulticast", "blocked5353There", "avahiThere", "nodeGoneThere"]),
+            hides: ofMulticast.union(["blockedIn5353"])),
         LabFault(
             name: "incoming multicast DNS is dropped there", steps: [.script(host: 2, filter("udp dport 5353 drop"))],
-            causes: ["blocked5353There"]),
+            causes: ["blocked5353There"], hides: ["noMulticast", "avahiThere"]),
+        LabFault(
+            name: "Avahi stopped there", steps: [.lab(["avahi", "2", "stop"])], causes: ["avahiThere"],
+            hides: ["noMulticast"]),
         LabFault(
             name: "the port is blocked there", steps: [.script(host: 2, filter("tcp dport $PORT drop"))],
             causes: ["portBlockedThere"], hides: ["portBlockedHere", "blocked5353There"]),
         LabFault(
             name: "the port is blocked here", steps: [.script(host: 1, filter("tcp dport $PORT drop"))],
             causes: ["portBlockedHere"]),
+        LabFault(
+            name: "the port is blocked on both sides",
+            steps: [1, 2].map { .script(host: $0, filter("tcp dport $PORT drop")) },
+            // Nobody gets in, so that nobody can be asked to try.
+            causes: ["portBlockedThere"], hides: ["portBlockedHere", "blocked5353There"]),
         LabFault(
             name: "no multicast between the two",
             steps: [
@@ -190,10 +231,9 @@ struct LabFault: Sendable, CustomTestStringConvertible {
         print("faults of seed \(seed)")
         var generator = SeededGenerator(seed: seed)
         // In the order of the list: the last one takes every network away, also one that another fault has made.
-        let pairs = (0..<12).map { _ in
-            alone.indices.shuffled(using: &generator).prefix(2).sorted().map { alone[$0] }
-        }
-        return alone.map { [$0] } + pairs
+        let pairs = alone.indices.flatMap { first in alone.indices[(first + 1)...].map { [alone[first], alone[$0]] } }
+        let count = environment["BATON_PAIRS"].flatMap { Int($0) } ?? 12
+        return alone.map { [$0] } + pairs.shuffled(using: &generator).prefix(count)
     }()
 
     /// The causes that the doctor names of several faults.

@@ -346,8 +346,11 @@ struct NetworkDiagnosisTests {
         #expect(PacketFilter.ufw.remedy(for: .port(24747)) == ["sudo ufw allow 24747/tcp"])
         #expect(PacketFilter.ufw.remedy(for: .multicastDNS, .output) == ["sudo ufw allow out 5353/udp"])
         #expect(
-            PacketFilter.firewalld.remedy(for: .multicastDNS)
+            PacketFilter.firewalld(zone: nil).remedy(for: .multicastDNS)
                 == ["sudo firewall-cmd --permanent --add-port=5353/udp && sudo firewall-cmd --reload"])
+        #expect(
+            PacketFilter.firewalld(zone: "home").remedy(for: .port(24747))
+                == ["sudo firewall-cmd --permanent --zone=home --add-port=24747/tcp && sudo firewall-cmd --reload"])
         #expect(
             nftables.remedy(for: .multicastDNS) == ["sudo nft insert rule inet 'my filter' in udp dport 5353 accept"])
         #expect(nftables.remedy(for: .multicastDNS, .output) == [shown])
