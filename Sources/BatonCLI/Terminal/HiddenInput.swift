@@ -47,6 +47,9 @@ enum HiddenInput {
 
 /// Blocking reads, on a thread of their own.
 actor BlockingReader {
+    /// The most bytes of a line of text that are kept: 4096, as of a line that is typed at a terminal.
+    private static let lineBound = 4096
+
     private let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -59,8 +62,16 @@ actor BlockingReader {
         try SecretBytes(readingFrom: descriptor, limit: limit)
     }
 
-    /// Reads one line as text; `nil` at the end of the input.
+    /// Reads one line of standard input as text, and nothing behind it; `nil` at the end of the input.
+    ///
+    /// A read by stdio would keep the process from its end: `exit` of glibc 2.41 waits for the lock of `stdin`.
     func readLine() -> String? {
-        Swift.readLine(strippingNewline: true)
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while (try? withUnsafeMutableBytes(of: &byte) { try FileDescriptor.standardInput.read(into: $0) }) == 1 {
+            if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+            if line.count < Self.lineBound { line.append(byte) }
+        }
+        return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
     }
 }
