@@ -39,8 +39,9 @@ struct AccountCreateCommand: AsyncParsableCommand {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         do {
             try store.refuseExisting()
+            let deviceName = try name?.deviceName
             let passphrase = NumberedChoice.isPossible ? try await PassphraseInput.choose() : nil
-            let account = try store.create(deviceName: name?.text, passphrase: passphrase) {
+            let account = try store.create(deviceName: deviceName, passphrase: passphrase) {
                 key throws(AccountError) in
                 try Self.show(key, under: Self.introduction("This is the account key", isKept: passphrase != nil))
             }

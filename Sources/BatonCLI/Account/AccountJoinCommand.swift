@@ -73,11 +73,11 @@ struct AccountJoinCommand: AsyncParsableCommand {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         do {
             try store.refuseExisting()
+            let deviceName = try name?.deviceName
             guard joinsByKey else {
-                let join = DigitsJoin(store: store, deviceName: name?.text, isConfirmed: yes)
+                let join = DigitsJoin(store: store, deviceName: deviceName, isConfirmed: yes)
                 return try await join.run(at: address?.text)
             }
-            let deviceName = name?.text
             // The key is in no variable, so that it is wiped after its use.
             var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile?.path), deviceName: deviceName)
             let found = noWait ? nil : await Self.lookAround(enrolment)

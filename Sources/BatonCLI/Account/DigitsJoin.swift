@@ -24,8 +24,7 @@ struct DigitsJoin {
                 "joining by digits asks a question: run it at a terminal, or add --yes to trust the device at --address"
             )
         }
-        let name = try deviceName.map { name throws(AccountError) in try DeviceName.validated(name) }
-        let join = try PairingJoin(name: name ?? DeviceName.fromHost())
+        let join = try PairingJoin(name: deviceName ?? DeviceName.fromHost())
         let interrupts = await Interrupts.watch { _ in
             Output.say("\nNothing was changed.")
             _exit(ExitStatus.interrupted.rawValue)

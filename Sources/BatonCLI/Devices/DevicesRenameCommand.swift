@@ -26,7 +26,7 @@ struct DevicesRenameCommand: AsyncParsableCommand {
         let home = try CommandEnvironment.home()
         let store = CommandEnvironment.accountStore(home)
         do {
-            let name = try DeviceName.validated(name.text)
+            let name = try name.deviceName
             if let node = try await NodeAccess.node(of: home, storing: store, otherwise: "nothing was renamed") {
                 try await node.editDevices(.name(name))
                 await node.close()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import BatonAccount
 import BatonApplications
 import BatonDocuments
 import Glibc
@@ -91,6 +92,18 @@ struct CommandArgument: ExpressibleByArgument, Sendable, Equatable {
                 append(rest.prefix(length))
                 rest = rest.dropFirst(length)
             }
+        }
+    }
+}
+
+extension CommandArgument {
+    /// The argument as the name of a device.
+    var deviceName: String {
+        get throws(AccountError) {
+            guard let text = String(validating: bytes, as: UTF8.self) else {
+                throw .invalidDeviceName(reason: "it is not UTF-8")
+            }
+            return try DeviceName.validated(text)
         }
     }
 }

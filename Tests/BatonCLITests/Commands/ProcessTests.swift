@@ -102,6 +102,11 @@ struct ProcessTests {
         let long = String(repeating: "n", count: 64)
         let tooLong = try await BuiltCommand.run(["devices", "rename", long], home: folder.path + "/2")
         #expect(tooLong.status == ExitStatus.usage.rawValue && tooLong.errors.contains("63 is the most"))
+        let bytes = try ChildProcess.run(
+            ["env", "BATON_HOME=\(folder.path)/2", "sh", "-c", "\"$0\" devices rename \"$(printf 'den\\377')\" 2>&1"]
+                + [BuiltCommand.path.string])
+        #expect(bytes.ending == .exited(ExitStatus.usage.rawValue))
+        #expect(bytes.output == "baton: this device name cannot be used: it is not UTF-8\n")
         let unknown = try await BuiltCommand.run(["devices", "forget", "phone"], home: folder.path + "/2")
         #expect(unknown.status == ExitStatus.usage.rawValue && unknown.errors.contains("no device \"phone\" is known"))
 
