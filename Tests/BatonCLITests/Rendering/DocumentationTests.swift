@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ArgumentParser
 import BatonMessages
 import Foundation
 import SwiftProtobuf
@@ -32,6 +33,15 @@ struct DocumentationTests {
         let listed = ListedActivity(summary, device: "laptop", deviceID: "pcg6kclprnjq534xuqavz75xz7vsmdbd")
         let example = try Self.article("JSONOutput").split(separator: "\n").first { $0.hasPrefix("{") }
         #expect(example.map(String.init) == JSONValue.object(listed.members).text)
+    }
+
+    @Test("The table of commands has each command")
+    func commands() throws {
+        let article = try Self.article("BatonCLI")
+        for command in BatonCommand.configuration.subcommands {
+            let name = command.configuration.commandName ?? ""
+            #expect(article.contains("`\(name)`"), "\(name)")
+        }
     }
 
     @Test("The table of exit codes has each code")
