@@ -85,6 +85,9 @@ actor StateExchange {
         await askIfNeeded(connection, of: device)
     }
 
+    /// Forgets what a device has said. It is dialled again when it is seen again, and so proved.
+    func forget(_ device: String) { others[device] = nil }
+
     /// Answers what this device has.
     func serve(
         _ request: WireAccountStateRequest, to device: String, on stream: BatonTransport.Stream,

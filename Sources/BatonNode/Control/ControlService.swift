@@ -176,7 +176,9 @@ struct ControlService: Sendable {
     ) async throws(HandoffError) {
         switch request.change {
         case .name(let name): try await exchange.rename(to: name)
-        case .forget(let device): try await directory.forget(device)
+        case .forget(let device):
+            try await directory.forget(device)
+            await exchange.forget(device)
         case nil: throw HandoffError(.invalidRequest, "the request changes nothing")
         }
         try await stream.respond(.editDevices(.init()))
