@@ -103,6 +103,24 @@ struct LabHandoffTests {
         #expect(try await last.command.end(by: SIGTERM).status == 0)
     }
 
+    @Test("A folder goes beside folders of its name, under the next number")
+    func foldersOfOneName() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let (folder, inbox) = (try lab.destination("trip.2026"), try lab.destination("inbox"))
+        try Data("a beach".utf8).write(to: folder.appending(path: "photo"))
+        let offer = try await lab.offer(1, folder.path)
+        try await lab.watch(2).listed("trip.2026")
+        for name in ["trip.2026", "trip.2026 (2)", "trip.2026 (3)"] {
+            let accepted = try await lab.run(2, "accept", "--to", inbox.path, "--on-conflict", "rename")
+            #expect(accepted.lines == [inbox.appending(path: name).path], "\(accepted)")
+            #expect(try String(contentsOf: inbox.appending(path: name + "/photo"), encoding: .utf8) == "a beach")
+        }
+        #expect(try lab.contents(of: inbox) == ["trip.2026", "trip.2026 (2)", "trip.2026 (3)"])
+        #expect(try await offer.command.end(by: SIGTERM).status == 0)
+    }
+
     @Test("Nothing of an activity's content crosses the link, and no connection is made, before a user accepts")
     func nothingBeforeAccept() async throws {
         let lab = try await HandoffLab()

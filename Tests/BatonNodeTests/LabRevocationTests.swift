@@ -68,11 +68,26 @@ extension LabHandoffTests {
 
             let present = try await lab.run(1, "devices", "forget", "tower")
             #expect(present.status != 0 && present.errors.contains("it is on the network now"), "\(present)")
-            #expect(try await nodes[1].end(by: SIGTERM).status == 0)
-            try await eventually("the tower has gone") {
-                try await device("tower", on: 1, lab)?.contains("\"present\":false") == true
+            func leave(_ node: HostCommand) async throws {
+                #expect(try await node.end(by: SIGTERM).status == 0)
+                try await eventually("the tower has gone") {
+                    try await device("tower", on: 1, lab)?.contains("\"present\":false") == true
+                }
             }
+            try await leave(nodes[1])
             #expect(try await lab.run(1, "devices", "forget", "desktop").status == 0)
+            #expect(try await device("tower", on: 1, lab) == nil)
+
+            // It is listed again when the two meet again.
+            let again = try await lab.startNode(2).command
+            try await eventually("the laptop has met the tower again", within: .seconds(60)) {
+                try await device("tower", on: 1, lab)?.contains("\"proved\":true") == true
+            }
+            try await leave(again)
+            #expect(try await nodes[0].end(by: SIGTERM).status == 0)
+            let alone = try await lab.run(1, "devices", "forget", "tower")
+            #expect(alone.status == 0 && alone.errors.hasSuffix(" is forgotten here.\n"), "\(alone)")
+            _ = try await lab.startNode(1)
             #expect(try await device("tower", on: 1, lab) == nil)
         }
 

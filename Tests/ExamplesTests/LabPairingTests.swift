@@ -54,6 +54,26 @@ struct LabPairingTests {
         #expect(try lab.contents(of: folder) == ["report"])
     }
 
+    @Test(
+        "The first run of a second device joins, and starts the service",
+        .enabled(if: LabServiceManager.unavailableReason == nil, "\(LabServiceManager.unavailableReason ?? "")"))
+    func firstRun() async throws {
+        let lab = try await HandoffLab(members: 1)
+        defer { lab.down() }
+        let manager = try lab.startProgram(2, ["env", "-u", "BATON_HOME", "bash", LabServiceManager.script])
+        try await manager.program.line(within: .seconds(40)) { $0 == "ready" }
+        let (laptop, desktop) = (try await LabShell(lab, 1), try await LabShell(lab, 2))
+        try await laptop.start("baton account invite --key-file '\(lab.keyFile.path)'")
+        try await desktop.type("unset BATON_HOME")
+        try await desktop.start("baton")
+        try await desktop.terminal.shows("Which one? (1-2)")
+        try await desktop.type("2")
+        try await pair(laptop, desktop)
+        try await desktop.terminal.shows("The node runs, and starts whenever you log in.", "Next: `baton devices`")
+        try await desktop.start("baton status")
+        try await desktop.terminal.shows("ended 0")
+    }
+
     @Test("Without multicast the address does it, and each side says so")
     func withoutMulticast() async throws {
         let lab = try await HandoffLab(members: 1)
@@ -84,6 +104,10 @@ struct LabPairingTests {
         let tag = try await Self.tag(laptop)
         _ = try await Self.tag(server)
         let desktop = try await LabShell(lab, 2)
+        try await desktop.start("baton account join --name desktop")
+        try await desktop.terminal.shows("Several devices invite.", "Which one? (1-2)")
+        try await desktop.terminal.press("C-c")
+        try await desktop.terminal.shows("Nothing was changed.", "ended 130")
         try await desktop.start("baton account join --name desktop")
         try await desktop.terminal.shows("Several devices invite.", "Which one? (1-2)")
         let line = try await desktop.terminal.screen().split(separator: "\n").first { $0.contains("  \(tag)  ") }
