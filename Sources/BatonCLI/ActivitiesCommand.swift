@@ -78,7 +78,7 @@ struct ActivitiesCommand: AsyncParsableCommand {
 /// Prints activities.
 enum ActivityRendering {
     static let nothing = """
-        No other device offers anything now. To offer something, run `baton offer` there; `baton devices` shows
+        No other device offers anything now. To offer something, run `baton offer` there. `baton devices` shows \
         whether this device sees it.
         """
 

@@ -67,6 +67,7 @@ struct LabHandoffTests {
         let again = try await lab.run(2, "accept", "--json", "--to", folder.path)
         #expect(again.status == 73)
         #expect(again.events.last?.code == "destinationExists")
+        #expect(again.events.last?.message?.contains("not overwritten; choose another name with --name") == true)
         #expect(try lab.contents(of: folder) == ["report.pdf"])
         // Beside it, under a name that the user chooses, or lets the node choose.
         for (options, name) in [

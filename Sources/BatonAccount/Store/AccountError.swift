@@ -39,9 +39,8 @@ package enum AccountError: Error, Equatable, CustomStringConvertible {
         case .accountExists(isSame: false):
             "this device is in an account already: run `baton account leave` first"
         case .nodeRunning:
-            "a node is running with this account, so nothing was changed: stop it first, a service with `baton node"
-                + " uninstall`; where `baton status` does not find it, it was started with another XDG_RUNTIME_DIR"
-                + " than this command"
+            "a node is running with this account, so nothing was changed: stop it first (a service with `baton node"
+                + " uninstall`); if `baton status` does not find it, it was started with another XDG_RUNTIME_DIR"
         case .busy(let path, let seconds):
             "another program has kept \(path) locked for \(seconds) seconds: try again when that `baton account` or"
                 + " `baton devices revoke` is over, or end it"

@@ -52,8 +52,8 @@ struct ActivityChoice: Sendable {
                 + " see what there is with `baton activities`"
         } else if activities.isEmpty {
             sentence =
-                "no other device offers anything now: run `baton offer` there, wait with --wait SECONDS, or, if"
-                + " `baton devices` does not list it as here, find the cause with `baton doctor`"
+                "no other device offers anything now: run `baton offer` there, or wait with --wait SECONDS; if"
+                + " `baton devices` does not show that device, find the cause with `baton doctor`"
         } else {
             var conditions: [String] = []
             if let device { conditions.append("from \(SafeText.escaped(device))") }

@@ -80,11 +80,12 @@ enum InvitationFinder {
     }
 
     private static func choose(from found: [FoundInvitation]) async throws -> FoundInvitation {
-        let lines = found.map { "\($0.tag)  \($0.addresses[0])" }
-        if found.count == 1 {
-            Output.say("Found the invitation \(lines[0]). The other device shows the same four characters.")
-            return found[0]
+        if found.count == 1, let only = found.first {
+            let tag = only.tag
+            Output.say("Found the invitation \(tag) at \(only.addresses[0]). The other device shows \(tag) too.")
+            return only
         }
+        let lines = found.map { "\($0.tag)  \($0.addresses[0])" }
         guard NumberedChoice.isPossible else {
             throw CommandError.usage(
                 "several devices invite (\(lines.joined(separator: ", "))): choose one with --address")

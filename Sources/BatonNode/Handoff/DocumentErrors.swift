@@ -27,7 +27,11 @@ extension HandoffError {
             case .busy: .limitExceeded
             case .cancelled: .cancelled
             }
-        self.init(code, error.message)
+        // The command knows more ways out of this one.
+        let isTaken = code == .destinationExists
+        self.init(
+            code, isTaken ? "'\(error.subject)' exists already and was not overwritten" : error.message,
+            advises: !isTaken)
     }
 
     /// What another device is told: of this one neither paths nor names of files that it has not sent.
