@@ -108,25 +108,4 @@ final class PassphraseTests {
         let shown = try await BuiltCommand.run(["account", "show"], home: other)
         #expect(shown.output.hasSuffix("key        not kept here\n"))
     }
-
-    @Test("^C at each question of a passphrase changes nothing")
-    func interrupted() async throws {
-        let other = home + "/interrupted"
-        let questions = [[("Passphrase: ", "\u{3}")], [("Passphrase: ", Self.passphrase), ("Once more: ", "\u{3}")]]
-        for answers in questions {
-            let asked = try TerminalDialogue.run(["account", "create"], home: other, answers: answers)
-            #expect(asked.status == ExitStatus.interrupted.rawValue && !asked.shown.contains("baton1"), "\(asked)")
-        }
-        #expect(try await BuiltCommand.run(["account", "show"], home: other).status == ExitStatus.account.rawValue)
-        let commands = [
-            (["account", "show", "--key"], "Passphrase: "), (["account", "rotate", "--yes"], "Passphrase: "),
-            (["account", "invite"], Self.unlocking),
-        ]
-        let before = try await BuiltCommand.run(["account", "show"], home: home).output
-        for (command, question) in commands {
-            let asked = try TerminalDialogue.run(command, home: home, answers: [(question, "\u{3}")])
-            #expect(asked.status == ExitStatus.interrupted.rawValue, "\(command): \(asked)")
-        }
-        #expect(try await BuiltCommand.run(["account", "show"], home: home).output == before)
-    }
 }
