@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import BatonAccount
+import SystemPackage
 
 /// `baton` without a command: the way into an account, and the state of the node once there is one.
 enum FirstRun {
@@ -23,7 +24,7 @@ enum FirstRun {
 
     /// Gives this device an account. In a pipe it prints how to.
     private static func begin() async throws {
-        guard NumberedChoice.isPossible else {
+        guard NumberedChoice.isPossible, Terminal.isTerminal(.standardOutput) else {
             for command in commands { try Output.line(command) }
             return
         }
@@ -46,7 +47,8 @@ enum FirstRun {
             try await NodeInstallCommand.parse([]).run()
             Output.say("Next: \(then).")
         } catch {
-            Output.say("The node was not started as a service: \((error as? CommandError)?.message ?? "\(error)").")
+            let reason = (error as? CommandError)?.message ?? "\(error)"
+            Output.say("The node was not started as a service, because \(reason).")
             Output.say("Next: once the node runs, \(then).")
         }
     }

@@ -19,7 +19,7 @@ final class FirstRunTests {
         #expect(made.status == 0, "\(made.shown)")
         #expect(made.shown.contains("Join the account of my other device"))
         #expect(made.shown.contains(/baton1(-[0-9a-z]{1,4})+/))
-        #expect(made.shown.contains("The node was not started as a service: BATON_HOME is set"))
+        #expect(made.shown.contains("The node was not started as a service, because BATON_HOME is set"))
         #expect(made.shown.contains("Next: once the node runs, `baton account invite` adds another device."))
         for line in made.shown.split(whereSeparator: \.isNewline) { #expect(line.count <= 80, "\(line)") }
         // From then on it shows the state of the node.
@@ -41,5 +41,9 @@ final class FirstRunTests {
         let result = try await BuiltCommand.run([], home: home)
         #expect(result.status == 0 && result.errors.isEmpty)
         #expect(result.output == "baton account create\nbaton account join\n")
+        // The same at a terminal whose output is a pipe.
+        let piped = try TerminalDialogue.run(
+            [], environment: ["BATON_HOME": home], answers: [], wrapper: ["sh", "-c", "\"$@\" | cat", "sh"])
+        #expect(piped.shown == "baton account create\r\nbaton account join\r\n")
     }
 }

@@ -27,6 +27,15 @@ struct UserServiceTests {
             try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder + "/run")
         }
 
+        /// Writes the file of settings.
+        func write(_ settings: String) throws {
+            let file = folder + "/config/baton/node"
+            try FileManager.default.createDirectory(
+                atPath: folder + "/config/baton", withIntermediateDirectories: true)
+            try Data(settings.utf8).write(to: URL(filePath: file))
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+        }
+
         func run(_ arguments: String...) async throws -> BuiltCommand.Result {
             try await BuiltCommand.run(arguments, environment: environment)
         }
@@ -56,9 +65,21 @@ struct UserServiceTests {
         let early = try await user.run("node", "install")
         #expect(early.status == ExitStatus.account.rawValue && early.errors.contains("run `baton`"))
         #expect(try await user.run("node", "uninstall").errors == "The node is no service here.\n")
-        // The first run makes the account and starts the service.
-        let first = try TerminalDialogue.run(
-            [], environment: user.environment, answers: [("Which one? (1-2) ", "1"), ("Passphrase: ", "")])
+        // The first run makes the account and starts the service, and says it if the service does not start.
+        func firstRun() throws -> (status: Int32, shown: String) {
+            try TerminalDialogue.run(
+                [], environment: user.environment, answers: [("Which one? (1-2) ", "1"), ("Passphrase: ", "")])
+        }
+        try user.write("port=80\n")
+        let failed = try firstRun()
+        let sentence = "not started as a service, because the node did not start: `baton node log` says why."
+        #expect(failed.status == 0 && failed.shown.words.contains(sentence.words), "\(failed.shown)")
+        #expect(failed.shown.contains("\nNext: once the node runs, `baton account invite` adds another device."))
+        #expect(try await user.run("node", "uninstall").status == 0)
+        #expect(try await user.run("account", "leave", "--yes").status == 0)
+        try user.write("")
+
+        let first = try firstRun()
         #expect(first.status == 0 && first.shown.contains("The node runs, and starts whenever you log in.\r\n"))
         #expect(first.shown.contains("\nNext: `baton account invite` adds another device."), "\(first.shown)")
         #expect(try await user.run("status").status == 0)
@@ -127,11 +148,7 @@ struct UserServiceTests {
     func port() async throws {
         let user = try User()
         try #require(try await user.run("account", "create").status == 0)
-        try FileManager.default.createDirectory(
-            atPath: user.folder + "/config/baton", withIntermediateDirectories: true)
-        let file = user.folder + "/config/baton/node"
-        try Data("# for the firewall\nport=24748\n".utf8).write(to: URL(filePath: file))
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+        try user.write("# for the firewall\nport=24748\n")
         for (arguments, port) in [([], "24748"), (["--port", "24749"], "24749")] as [([String], String)] {
             let node = try BuiltNode(user.environment, arguments, in: user.folder)
             try await node.ready()
@@ -139,11 +156,17 @@ struct UserServiceTests {
             node.send(SIGTERM)
             #expect(await node.end() == 0)
         }
-        try Data("port=80\n".utf8).write(to: URL(filePath: file))
+        try user.write("port=80\n")
         let refused = try await user.run("node")
         #expect(refused.status == ExitStatus.usage.rawValue)
         #expect(
             refused.errors
-                == "baton: \(file): line 1, column 1: the port must be a number from 1024 to 65535\n")
+                == "baton: \(user.folder)/config/baton/node: line 1, column 1: the port must be a number from 1024 to"
+                + " 65535\n")
     }
+}
+
+extension String {
+    /// The words, whatever lines they are on.
+    fileprivate var words: [Substring] { split(whereSeparator: \.isWhitespace) }
 }
