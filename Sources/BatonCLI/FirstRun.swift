@@ -49,12 +49,12 @@ enum FirstRun {
         } catch {
             let reason = (error as? CommandError)?.message ?? "\(error)"
             Output.say("The node was not started as a service, because \(reason).")
-            Output.say("Next: once the node runs, \(then).")
+            Output.say("Next: `baton node` runs it in this terminal. Then, in another one, \(then).")
         }
     }
 
     /// Says how to start the node of a device that has got an account, and what to do then.
     static func sayNext(_ then: String) {
-        Output.say("Next: `baton node` starts the node. Then \(then).")
+        Output.say("Next: `baton node install` starts the node for good, `baton node` only here. Then \(then).")
     }
 }

@@ -75,6 +75,8 @@ private struct InvitationDialogue {
     }
 
     private static let request = "The six digits on its screen: "
+    /// How many addresses of this device the user is shown: 3. The first may be that of a container's bridge.
+    private static let addressesShown = 3
 
     private let server: InvitationServer
     private let announcement: InvitationAnnouncement
@@ -85,6 +87,8 @@ private struct InvitationDialogue {
     private var isAsking = false
     /// Whether the digits were right, so that nobody is needed here any more.
     private var isRight = false
+    /// Whether other digits than a joiner's were typed.
+    private var hadWrongDigits = false
 
     init(_ server: InvitationServer, _ announcement: InvitationAnnouncement, in account: AccountID) {
         self.server = server
@@ -121,13 +125,16 @@ private struct InvitationDialogue {
     }
 
     private func explain() {
-        let address = server.addresses.first.map(Self.argument) ?? "ADDRESS"
+        let addresses = server.addresses.prefix(Self.addressesShown).map(Self.argument)
         Output.say(
             """
             Run `baton account join` on the new device. It shows six digits. Type them here
             within 10 minutes. If it finds no invitation:
-            baton account join --address \(address)
+            baton account join --address \(addresses.first ?? "ADDRESS")
             """)
+        if addresses.count > 1 {
+            Output.say("This device also has \(addresses.dropFirst().joined(separator: " and ")).")
+        }
     }
 
     private mutating func take(_ event: InvitationAnnouncement.Event) {
@@ -177,6 +184,7 @@ private struct InvitationDialogue {
             Output.prompt(Self.request)
             isAsking = true
         case .wrong(let left):
+            hadWrongDigits = true
             Output.prompt("Those are not its digits. \(Self.tries(left)): ")
         case .lost(let left):
             endLine()
@@ -192,7 +200,7 @@ private struct InvitationDialogue {
                     + " `baton devices revoke \(device)`")
         case .over(let reason):
             endLine()
-            throw Self.failure(reason)
+            throw failure(reason)
         case .failed(let reason):
             throw CommandError.failed("the account cannot be handed over: \(reason)")
         }
@@ -206,13 +214,14 @@ private struct InvitationDialogue {
 
     private static func tries(_ left: Int) -> String { left == 1 ? "1 try is left" : "\(left) tries are left" }
 
-    private static func failure(_ reason: PairingEnd) -> CommandError {
+    private func failure(_ reason: PairingEnd) -> CommandError {
         switch reason {
         case .digits:
+            let suspicion = hadWrongDigits ? "; if you mistyped nothing, somebody may be in the middle" : ""
             return CommandError(
                 .refused, code: "refused",
-                "three tries failed, so this invitation is over; somebody may be in the middle: invite again, or join"
-                    + " with the account key")
+                "three tries failed, so this invitation is over\(suspicion): invite again, or join with the account key"
+            )
         case .time:
             return .failed("nobody joined within 10 minutes: run `baton account invite` again")
         default:

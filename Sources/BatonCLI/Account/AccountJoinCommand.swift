@@ -78,6 +78,9 @@ struct AccountJoinCommand: AsyncParsableCommand {
                 let join = DigitsJoin(store: store, deviceName: deviceName, isConfirmed: yes)
                 return try await join.run(at: address?.text)
             }
+            if !saysKey {
+                Output.say("Reading the account key from standard input. Over ssh, `ssh -t` joins by digits.")
+            }
             // The key is in no variable, so that it is wiped after its use.
             var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile?.path), deviceName: deviceName)
             let found = noWait ? nil : await Self.lookAround(enrolment)

@@ -36,13 +36,16 @@ enum AccountKeyInput {
     }
 
     private static func key(from file: FilePath?, of store: AccountStore) async throws -> AccountKey {
-        if file == nil, Terminal.isTerminal(.standardInput), let sealed = try store.sealedKey(),
+        guard file == nil, Terminal.isTerminal(.standardInput) else { return try await read(from: file) }
+        if let sealed = try store.sealedKey() {
             let unlocked = try await PassphraseInput.unlock(
                 sealed, of: store.load().id, asking: "Passphrase (Enter alone to type the account key): ")
-        {
-            return unlocked.key
+            if let unlocked { return unlocked.key }
+        } else {
+            Output.say(
+                "This device does not keep the account key: type it, or run this on the device that made the account.")
         }
-        return try await read(from: file)
+        return try await read(from: nil)
     }
 
     private static func text(from file: FilePath?) async throws -> SecretBytes {

@@ -49,7 +49,9 @@ struct AccountShowCommand: AsyncParsableCommand {
 
     private func show(_ sealedKey: SealedAccountKey?, of account: Account) async throws {
         guard let sealedKey else {
-            throw CommandError(.account, code: "account", "the account key is not kept on this device")
+            throw CommandError(
+                .account, code: "account",
+                "the account key is not kept on this device: run this on the device that made the account")
         }
         let unlocked = try await PassphraseInput.require(for: sealedKey, of: account.id)
         // Before the key is printed, so that a missing library is said first.

@@ -30,12 +30,20 @@ struct DigitsJoin {
             _exit(ExitStatus.interrupted.rawValue)
         }
         defer { withExtendedLifetime(interrupts) {} }
+        // Once the user has agreed, an interruption would leave an account that the inviting device does not know of.
+        let storing = Lock<Interrupts?>(nil)
+        defer { storing.withLock { $0 = nil } }
         let addresses =
             if let text { try await Self.addresses(text) } else { try await InvitationFinder.find() }
         do {
             try await join.run(
                 at: addresses, on: EventLoop(name: "join"), show: Self.show,
-                store: { handedOver in try await confirmAndStore(handedOver) })
+                store: { handedOver in
+                    try await confirm(handedOver)
+                    let ignoring = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in }
+                    storing.withLock { $0 = ignoring }
+                    try finish(handedOver)
+                })
         } catch let error as PairingError {
             throw CommandError(error)
         } catch is SocketError {
@@ -51,7 +59,7 @@ struct DigitsJoin {
         try Output.line("\(digits.prefix(3)) \(digits.suffix(3))")
     }
 
-    private func confirmAndStore(_ handedOver: HandedOver) async throws {
+    private func confirm(_ handedOver: HandedOver) async throws {
         let inviter = SafeText.escaped(handedOver.inviterName)
         try await Confirmation.require(
             isGiven: isConfirmed, consequence: "the digits may have been typed on another device",
@@ -60,9 +68,9 @@ struct DigitsJoin {
                 Does its own screen say that the digits are right, and show this account?
                 \(handedOver.account.id)
                 """)
-        // From here on ^C would leave an account that the inviting device does not know of.
-        let storing = await Interrupts.watch { _ in }
-        defer { withExtendedLifetime(storing) {} }
+    }
+
+    private func finish(_ handedOver: HandedOver) throws {
         let account = try store.finish(handedOver.account)
         Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
     }
@@ -104,7 +112,7 @@ extension CommandError {
     init(_ error: PairingError) {
         let (status, message): (ExitStatus, String) =
             switch error {
-            case .ended(.digits): (.refused, "the digits were wrong three times: start anew on both devices")
+            case .ended(.digits): (.refused, "three tries failed there: start anew on both devices")
             case .ended(.turnedAway): (.refused, "the other device turned this one away")
             case .ended(.busy): (.unreachable, "the other device is busy with another joiner: try again soon")
             case .ended(.time), .timedOut:

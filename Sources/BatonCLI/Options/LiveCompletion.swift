@@ -28,26 +28,27 @@ extension CompletionKind {
         try await client.offers().map { ListedActivity($0.activity, device: "", deviceID: "").shortID }
     }
 
-    /// The other devices of the account, by name. A device whose name another one has too is offered by its id.
+    /// The other devices of the account, by name. A device is offered by its id if another one has the same name, or if
+    /// a shell would act on the name.
     static let devices = fromNode { client in
         let devices = try await client.devices().devices.filter(\.proved)
         return devices.map { device in
             let isUnique = devices.count { $0.name == device.name } == 1
-            return isUnique ? device.name : String(device.deviceID.prefix(8))
+            return isUnique && isPlain(device.name) ? device.name : String(device.deviceID.prefix(8))
         }
     }
 
     /// The applications of this device, by identifier.
     static let applications = CompletionKind.custom { _, _, _ in
         guard var registry = try? RegistryAccess.registry() else { return [] }
-        return printable(registry.installed().applications.map(\.identifier))
+        return registry.installed().applications.map(\.identifier).filter(isPlain)
     }
 
     /// The shared folders of this device, by name.
     static let roots = CompletionKind.custom { _, _, _ in
         guard let home = try? CommandEnvironment.home() else { return [] }
         let roots = try? SharedRootsFile.read(SharedRootsFile.path(in: home), userHome: ConfigurationFile.userHome)
-        return roots?.roots.map(\.name) ?? []
+        return roots?.roots.map(\.name).filter(isPlain) ?? []
     }
 
     /// The time that the node has to answer: 70 ms. The user waits for it.
@@ -66,12 +67,14 @@ extension CompletionKind {
                 done.signal()
             }
             _ = done.wait(timeout: .now() + patience)
-            return printable(answer.withLock { $0 })
+            return answer.withLock { $0 }.filter(isPlain)
         }
     }
 
-    /// Words without those that would not be one line of a terminal.
-    private static func printable(_ words: [String]) -> [String] {
-        words.filter { !$0.isEmpty && SafeText.escaped($0) == $0 }
+    /// Whether a word means nothing but itself to every shell. The `compgen -W` of bash expands the words that it is
+    /// given, so the name of another device could run a command.
+    static func isPlain(_ word: String) -> Bool {
+        !word.isEmpty && word.allSatisfy { $0.isLetter || $0.isNumber || " ._-".contains($0) }
+            && SafeText.escaped(word) == word
     }
 }

@@ -23,7 +23,7 @@ package struct InvitationSearch: Sendable {
         case unavailable(String)
     }
 
-    /// The most invitations that are told: 9. Further ones are ignored until one of these goes.
+    /// The most invitations that are told: 9. Further ones are ignored.
     package static let bound = 9
 
     private struct Seen {

@@ -88,5 +88,13 @@ struct LabCompletionTests {
                 2, "---completion", "accept", "--", "--from", "3", "0", "baton", "accept", "--from", ""
             ).lines == ["laptop"]
         }
+        // The completion of bash expands the words that it is given.
+        let renamed = try await lab.run(1, "devices", "rename", "$(true)phone")
+        #expect(renamed.status == 0, "\(renamed.errors)")
+        try await eventually("a device whose name is a command is completed by its id") {
+            let completed = try await lab.run(
+                2, "---completion", "accept", "--", "--from", "3", "0", "baton", "accept", "--from", "")
+            return completed.lines.count == 1 && completed.lines[0].wholeMatch(of: /[a-z2-7]{8}/) != nil
+        }
     }
 }

@@ -20,7 +20,7 @@ final class FirstRunTests {
         #expect(made.shown.contains("Join the account of my other device"))
         #expect(made.shown.contains(/baton1(-[0-9a-z]{1,4})+/))
         #expect(made.shown.contains("The node was not started as a service, because BATON_HOME is set"))
-        #expect(made.shown.contains("Next: once the node runs, `baton account invite` adds another device."))
+        #expect(made.shown.contains("Next: `baton node` runs it in this terminal."))
         for line in made.shown.split(whereSeparator: \.isNewline) { #expect(line.count <= 80, "\(line)") }
         // From then on it shows the state of the node.
         let later = try TerminalDialogue.run([], home: home, answers: [])
