@@ -74,7 +74,7 @@ struct UserServiceTests {
         let failed = try firstRun()
         let sentence = "not started as a service, because the node did not start: `baton node log` says why."
         #expect(failed.status == 0 && failed.shown.words.contains(sentence.words), "\(failed.shown)")
-        #expect(failed.shown.contains("\nNext: once the node runs, `baton account invite` adds another device."))
+        #expect(failed.shown.contains("\nNext: `baton node` runs it in this terminal."))
         #expect(try await user.run("node", "uninstall").status == 0)
         #expect(try await user.run("account", "leave", "--yes").status == 0)
         try user.write("")
