@@ -23,6 +23,8 @@ struct ResponderFault: Error, Hashable {
                 return "The D-Bus system bus does not answer at \(path): install and start dbus."
             }
             return "Avahi is not running: install and start avahi-daemon."
+        case Int(kDNSServiceErr_NotInitialized):
+            return "Avahi's library libdns_sd.so.1 is not installed: install libavahi-compat-libdnssd1."
         case Int(kDNSServiceErr_Refused):
             return "Avahi refused to \(operation): too many services or connections, or a D-Bus policy forbids it."
         default:

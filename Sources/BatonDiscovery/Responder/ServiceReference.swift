@@ -3,6 +3,20 @@
 import CDNSSD
 import Glibc
 
+/// Avahi's libdns_sd, loaded when the first reference is made; see CDNSSD for why it is not linked.
+private struct ResponderLibrary: @unchecked Sendable {  // reason: functions, never changed after they were loaded
+    let functions: cdnssd
+
+    /// The code of a ``ResponderFault`` when the library is not installed.
+    static let missing = Int32(kDNSServiceErr_NotInitialized)
+
+    /// The library of this process; nil if it is not installed.
+    static let shared: ResponderLibrary? = {
+        var functions = cdnssd()
+        return cdnssd_load(&functions) != 0 ? ResponderLibrary(functions: functions) : nil
+    }()
+}
+
 /// One `DNSServiceRef`: a registration, a browse or a query. Owns it and ends it exactly once.
 ///
 /// Every method may block on D-Bus, for 25 s if the daemon hangs, and no two methods of one reference may run at once.
@@ -30,27 +44,28 @@ final class ServiceReference {
         init(operation: String) { self.operation = operation }
     }
 
-    /// Installs the zeroing allocator and the environment before the first call of the process.
-    private static let prepared: Void = cdnssd_prepare()
-
     private let mailbox: Mailbox
+    private let library: cdnssd
     private var reference: DNSServiceRef?
 
     /// The descriptor to watch for readability before ``process()``. The reference owns it.
     let descriptor: Int32
 
     private init(
-        _ operation: String, _ call: (inout DNSServiceRef?, UnsafeMutableRawPointer) -> DNSServiceErrorType
+        _ operation: String, _ call: (cdnssd, inout DNSServiceRef?, UnsafeMutableRawPointer) -> DNSServiceErrorType
     ) throws(ResponderFault) {
-        _ = Self.prepared
+        guard let library = ResponderLibrary.shared?.functions else {
+            throw ResponderFault(operation: operation, code: ResponderLibrary.missing)
+        }
+        self.library = library
         mailbox = Mailbox(operation: operation)
         var reference: DNSServiceRef?
-        let code = call(&reference, Unmanaged.passUnretained(mailbox).toOpaque())
+        let code = call(library, &reference, Unmanaged.passUnretained(mailbox).toOpaque())
         guard code == Int32(kDNSServiceErr_NoError), let reference else {
             throw ResponderFault(operation: operation, code: code)
         }
         self.reference = reference
-        descriptor = DNSServiceRefSockFD(reference)
+        descriptor = library.descriptor(reference)
         // The library does not set it. A program that the node launches must not inherit the socket.
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
@@ -66,8 +81,8 @@ final class ServiceReference {
     static func register(
         name: String, type: String, port: UInt16, text: [UInt8]
     ) throws(ResponderFault) -> ServiceReference {
-        try ServiceReference("register this device") { reference, context in
-            DNSServiceRegister(
+        try ServiceReference("register this device") { library, reference, context in
+            library.start_registration(
                 &reference, 0, 0, name, type, nil, "\(name).local", port.bigEndian, UInt16(text.count), text,
                 registrationCallback, context)
         }
@@ -75,8 +90,8 @@ final class ServiceReference {
 
     /// Looks for instances of a type.
     static func browse(type: String) throws(ResponderFault) -> ServiceReference {
-        try ServiceReference("look for devices") { reference, context in
-            DNSServiceBrowse(&reference, 0, 0, type, nil, browseCallback, context)
+        try ServiceReference("look for devices") { library, reference, context in
+            library.start_browsing(&reference, 0, 0, type, nil, browseCallback, context)
         }
     }
 
@@ -84,8 +99,8 @@ final class ServiceReference {
     ///
     /// - Parameter name: plausible (``InstanceName/isPlausible(_:)``), so that it needs no escaping.
     static func queryText(name: String, type: String) throws(ResponderFault) -> ServiceReference {
-        try ServiceReference("read the record of a device") { reference, context in
-            DNSServiceQueryRecord(
+        try ServiceReference("read the record of a device") { library, reference, context in
+            library.start_query(
                 &reference, 0, 0, "\(name).\(type).local.", UInt16(kDNSServiceType_TXT),
                 UInt16(kDNSServiceClass_IN), queryCallback, context)
         }
@@ -94,7 +109,7 @@ final class ServiceReference {
     /// Replaces the TXT record of a registration.
     func update(text: [UInt8]) throws(ResponderFault) {
         guard let reference else { return }
-        let code = DNSServiceUpdateRecord(reference, nil, 0, UInt16(text.count), text, 0)
+        let code = library.update_record(reference, nil, 0, UInt16(text.count), text, 0)
         guard code == Int32(kDNSServiceErr_NoError) else {
             throw ResponderFault(operation: "update the record of this device", code: code)
         }
@@ -104,7 +119,7 @@ final class ServiceReference {
     /// without end.
     func process() -> [Reply] {
         guard let reference else { return [] }
-        let code = DNSServiceProcessResult(reference)
+        let code = library.process_result(reference)
         var replies = mailbox.replies
         mailbox.replies = []
         if code != Int32(kDNSServiceErr_NoError) {
@@ -117,7 +132,7 @@ final class ServiceReference {
     func close() {
         guard let reference else { return }
         self.reference = nil
-        DNSServiceRefDeallocate(reference)
+        library.end(reference)
     }
 }
 
