@@ -38,7 +38,7 @@ struct cdnssd {
 };
 
 /// Loads Avahi's compatibility library (ABI 1), fills `library`, and makes it safe to call. Returns 0 if it
-/// is not installed or lacks a function. Call it once in a process.
+/// is not installed or lacks a function. Call it until it has succeeded.
 ///
 /// It is in C for two reasons. The allocator must stay at one address for ever, because `avahi_set_allocator` keeps the
 /// pointer. And a Swift closure cannot be a C function with Avahi's attributes. The environment variable silences the

@@ -143,13 +143,16 @@ struct DoctorExamination {
             known += (announced.filter { !$0.isLinkLocal } + device.sources).filter { !known.contains($0) }
         }
         // Bridges of containers have the same address on many machines.
-        known.removeAll { address in facts.network.addresses.contains { $0.address == address } }
+        let own = (try? InterfaceAddress.current(includingIdle: true)) ?? []
+        known.removeAll { address in own.contains { $0.address == address } }
         heard.interfaces = facts.network.leading(report.interfaces, towards: known)
         var status = WireStatusResponse()
         if case .status(let value) = node { status = value }
         let network =
             Diagnosis.network(
-                facts, isBusSilent: machine.contains { $0.result == .problem(.noBus) }, heard: heard, devices: devices)
+                facts, isBusSilent: machine.contains { $0.result == .problem(.noBus) },
+                unannounced: status.isUnannounced ? status.responder : nil, hasMetOthers: !self.devices.isEmpty,
+                heard: heard, devices: devices)
             + [
                 Diagnosis.incoming(
                     answer, asked: asked?.name ?? "", status: status, canInstallNode: canInstallNode,

@@ -74,7 +74,11 @@ extension CompletionKind {
     /// Whether a word means nothing but itself to every shell. The `compgen -W` of bash expands the words that it is
     /// given, so the name of another device could run a command.
     static func isPlain(_ word: String) -> Bool {
-        !word.isEmpty && word.allSatisfy { $0.isLetter || $0.isNumber || " ._-".contains($0) }
-            && SafeText.escaped(word) == word
+        // Scalar by scalar: a character can begin with a letter and end with a quotation mark of the shell.
+        !word.hasPrefix("-") && !word.isEmpty && SafeText.escaped(word) == word
+            && word.unicodeScalars.allSatisfy { scalar in
+                scalar.properties.isAlphabetic || scalar.properties.numericType != nil
+                    || " ._-".unicodeScalars.contains(scalar)
+            }
     }
 }

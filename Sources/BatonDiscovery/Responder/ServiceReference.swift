@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import CDNSSD
 import Glibc
 
@@ -10,11 +11,16 @@ private struct ResponderLibrary: @unchecked Sendable {  // reason: functions, ne
     /// The code of a ``ResponderFault`` when the library is not installed.
     static let missing = Int32(kDNSServiceErr_NotInitialized)
 
-    /// The library of this process; nil if it is not installed.
-    static let shared: ResponderLibrary? = {
-        var functions = cdnssd()
-        return cdnssd_load(&functions) != 0 ? ResponderLibrary(functions: functions) : nil
-    }()
+    private static let loaded = Lock<ResponderLibrary?>(nil)
+
+    /// The library of this process; nil if it is not installed. It may be installed later.
+    static var shared: ResponderLibrary? {
+        loaded.withLock { library in
+            var functions = cdnssd()
+            if library == nil, cdnssd_load(&functions) != 0 { library = ResponderLibrary(functions: functions) }
+            return library
+        }
+    }
 }
 
 /// One `DNSServiceRef`: a registration, a browse or a query. Owns it and ends it exactly once.

@@ -26,10 +26,15 @@ package struct InterfaceAddress: Sendable, Hashable {
     /// It asks the kernel through a socket of its own, which takes some tens of microseconds. ``NetworkMonitor``
     /// reports changes.
     ///
-    /// - Parameter includingLoopback: whether 127.0.0.1 and ::1 are included.
+    /// - Parameters:
+    ///   - includingLoopback: whether 127.0.0.1 and ::1 are included.
+    ///   - includingIdle: whether addresses of interfaces without a carrier are included, such as those of the bridge
+    ///     of containers that do not run. They lead to this machine, and other machines may have the same.
     /// - Returns: at most ``limit`` addresses, each once.
     /// - Throws: `outOfResources` if no descriptor or memory is free.
-    package static func current(includingLoopback: Bool = false) throws(SocketError) -> [InterfaceAddress] {
+    package static func current(
+        includingLoopback: Bool = false, includingIdle: Bool = false
+    ) throws(SocketError) -> [InterfaceAddress] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else {
             throw SocketError(Errno(rawValue: errno), while: "listing the addresses of this machine")
@@ -44,7 +49,7 @@ package struct InterfaceAddress: Sendable, Hashable {
         while let entry = next?.pointee, addresses.count < limit {
             next = entry.ifa_next
             let flags = Int(entry.ifa_flags)
-            guard flags & IFF_UP != 0, flags & IFF_RUNNING != 0,
+            guard flags & IFF_UP != 0, includingIdle || flags & IFF_RUNNING != 0,
                 includingLoopback || flags & IFF_LOOPBACK == 0,
                 let pointer = entry.ifa_addr, let address = SocketAddress(pointer)?.ipAddress,
                 includingLoopback || !address.isLoopback

@@ -10,7 +10,7 @@ package enum Cause: String, CaseIterable, Sendable {
     case noNode, portTaken
     case fewDescriptors, fewWatches
     case noBus
-    case noAvahi, avahiStopped, avahiHangs, avahiIgnores
+    case noAvahi, avahiStopped, avahiHangs, avahiIgnores, unannounced
     case secondStack
     case noNetwork
     case blockedOut5353, blockedIn5353
@@ -33,7 +33,7 @@ package enum Cause: String, CaseIterable, Sendable {
         case .noNode, .portTaken: .node
         case .fewDescriptors, .fewWatches: .limits
         case .noBus: .bus
-        case .noAvahi, .avahiStopped, .avahiHangs, .avahiIgnores: .responder
+        case .noAvahi, .avahiStopped, .avahiHangs, .avahiIgnores, .unannounced: .responder
         case .secondStack: .stacks
         case .noNetwork: .network
         case .blockedOut5353: .multicastOut
@@ -69,6 +69,7 @@ package enum Cause: String, CaseIterable, Sendable {
         case .avahiStopped: "Avahi is not running"
         case .avahiHangs: "Avahi does not answer"
         case .avahiIgnores: "Avahi does not use the interface \(subject)"
+        case .unannounced: "Avahi does not announce this device"
         case .secondStack: "a second program, of the user \(subject), can take the answers that are meant for Avahi"
         case .noNetwork: "this machine is in no network"
         case .blockedOut5353: "a firewall of this machine drops outgoing multicast DNS (UDP port 5353)"
@@ -77,7 +78,8 @@ package enum Cause: String, CaseIterable, Sendable {
         case .portBlockedHere: "\(subject) cannot connect to the node of this machine"
         case .revoked: "\(subject) was revoked from the account"
         case .notOfAccount:
-            "\(subject) does not accept this device: it is of another account, or one of the two was revoked"
+            "\(subject) does not accept this device: it is of another account, or one of the two was revoked or has not"
+                + " heard of a revocation"
         case .oldKeys: "\(subject) has not heard of the last revocation"
         case .otherVersion: "the version of Baton on \(subject) does not fit the one here"
         case .noRoute: "there is no route to \(subject)"

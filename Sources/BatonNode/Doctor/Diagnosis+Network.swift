@@ -9,10 +9,13 @@ extension Diagnosis {
     /// Judges whether multicast DNS passes, and who else is there.
     ///
     /// - Parameters:
+    ///   - unannounced: why the node is not announced; nil if it is.
+    ///   - hasMetOthers: whether the node knows other devices of the account.
     ///   - heard: what the ear heard in 4 s or more, at the interfaces that matter.
     ///   - devices: nil if the account cannot be read.
     package static func network(
-        _ facts: NetworkFacts, isBusSilent: Bool, heard: MulticastEar.Report, devices: HeardDevices?
+        _ facts: NetworkFacts, isBusSilent: Bool, unannounced: String?, hasMetOthers: Bool,
+        heard: MulticastEar.Report, devices: HeardDevices?
     ) -> [Finding] {
         let interfaces = heard.interfaces
         guard !interfaces.isEmpty else {
@@ -30,8 +33,8 @@ extension Diagnosis {
             out.result == .fine
                 ? incoming(facts, interfaces, isLate: isLate)
                 : .notMeasured(.multicastIn, because: "multicast DNS does not go out"),
-            responder(facts, isBusSilent: isBusSilent, heard, interfaces, isLate: isLate),
-            others(devices, isComing: isComing, isLate: isLate),
+            responder(facts, isBusSilent: isBusSilent, unannounced, heard, interfaces, isLate: isLate),
+            others(devices, hasMetOthers: hasMetOthers, isComing: isComing, isLate: isLate),
         ]
     }
 
@@ -77,7 +80,7 @@ extension Diagnosis {
     }
 
     private static func responder(
-        _ facts: NetworkFacts, isBusSilent: Bool, _ heard: MulticastEar.Report,
+        _ facts: NetworkFacts, isBusSilent: Bool, _ unannounced: String?, _ heard: MulticastEar.Report,
         _ interfaces: [MulticastEar.Interface], isLate: Bool
     ) -> Finding {
         guard !isBusSilent else {
@@ -95,6 +98,10 @@ extension Diagnosis {
             return .problem(.avahiHangs, remedy: ["sudo systemctl restart avahi-daemon"])
         case .asks:
             guard let ignored = interfaces.first(where: { !$0.hearsResponder }) else {
+                if let unannounced {
+                    return .problem(
+                        .unannounced, evidence: [unannounced], remedy: ["sudo journalctl -u avahi-daemon -n 20"])
+                }
                 return .fine(.responder, "Avahi uses \(interfaces.map(\.name).joined(separator: ", "))")
             }
             guard ignored.hearsItself else {
@@ -110,7 +117,9 @@ extension Diagnosis {
         }
     }
 
-    private static func others(_ devices: HeardDevices?, isComing: Bool, isLate: Bool) -> Finding {
+    private static func others(
+        _ devices: HeardDevices?, hasMetOthers: Bool, isComing: Bool, isLate: Bool
+    ) -> Finding {
         guard let devices else { return .notMeasured(.others, because: "the account of this device cannot be read") }
         let count = devices.devices.values.count { $0.isMulticast }
         if count > 0 {
@@ -119,6 +128,12 @@ extension Diagnosis {
         guard isComing else { return .notMeasured(.others, because: "multicast DNS does not come in") }
         if !devices.strangers.isEmpty, devices.otherVersions.isEmpty, devices.devices.isEmpty {
             let evidence = devices.strangers.map(\.description).sorted().joined(separator: ", ")
+            guard !hasMetOthers else {
+                return .notMeasured(
+                    .others,
+                    because: "\(evidence) announces what this device cannot open: it is of another account, or this"
+                        + " device was revoked or has not heard of a revocation")
+            }
             return .problem(.otherAccountOnly, evidence: [evidence], remedy: ["baton account show"])
         }
         return .notMeasured(.others, because: isLate ? tooBusy : "no other device of the account can be heard")

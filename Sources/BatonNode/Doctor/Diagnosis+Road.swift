@@ -236,6 +236,11 @@ extension Diagnosis {
                         .avahiThere, of: name, evidence: ["\(name) does not hear a question of its own Avahi"],
                         remedy: there)
                 }
+                if examination.heard, !isHeard, facts.addresses.contains(where: { heard.heard[$0]?.asks == true }) {
+                    return .notMeasured(
+                        .deviceMulticast,
+                        because: "multicast passes, and \(name) is not announced: run `baton doctor` there")
+                }
                 let directions =
                     examination.heard
                     ? "\(name) hears this device, and is not heard here"

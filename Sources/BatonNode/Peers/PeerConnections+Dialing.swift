@@ -48,7 +48,9 @@ extension PeerConnections {
         let device = first.device.description
         var peer = first
         for _ in 0..<Self.moveLimit {
-            let attempt = Task { [addresses = peer.addresses, loop = loops.next(), timeout = limits.dialDeadline] in
+            let others = SocketAddress.ofOthers(peer.addresses)
+            let addresses = others.isEmpty ? peer.addresses : others
+            let attempt = Task { [loop = loops.next(), timeout = limits.dialDeadline] in
                 try await Socket.connect(toAnyOf: addresses, on: loop, timeout: timeout) as Socket
             }
             connecting[device] = (peer.addresses, attempt)
@@ -66,6 +68,14 @@ extension PeerConnections {
             peer = now
         }
         throw HandoffError(.peerUnreachable, "its addresses change all the time")
+    }
+}
+
+extension SocketAddress {
+    /// Those that do not lead to this machine. Bridges of containers have the same address on many machines.
+    static func ofOthers(_ addresses: [SocketAddress]) -> [SocketAddress] {
+        let own = Set(((try? InterfaceAddress.current(includingIdle: true)) ?? []).map(\.address))
+        return addresses.filter { address in address.ipAddress.map { !own.contains($0) } ?? true }
     }
 }
 

@@ -25,10 +25,8 @@ struct RoadExaminer: Sendable {
         var answer = WireExamineResponse()
         guard !account.isRevoked(request.deviceID) else { return answer }
         let known = await directory.peer(request.deviceID)
-        let own = Set(((try? InterfaceAddress.current()) ?? []).map(\.address))
         let (announced, door) = opened(request, known)
-        // Bridges of containers have the same address on many machines.
-        let addresses = announced.filter { address in address.ipAddress.map { !own.contains($0) } ?? true }
+        let addresses = SocketAddress.ofOthers(announced)
         answer.addresses = addresses.map(\.description)
         if let door, !addresses.isEmpty {
             let began = ContinuousClock.now

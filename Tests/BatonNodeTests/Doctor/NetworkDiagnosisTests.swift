@@ -41,6 +41,7 @@ struct NetworkFault: Sendable, CustomTestStringConvertible {
         },
         NetworkFault(cause: .avahiStopped) { $0.heard.responder = .absent },
         NetworkFault(cause: .avahiHangs) { $0.heard.responder = .waiting },
+        NetworkFault(cause: .unannounced) { $0.unannounced = "Avahi refused to register this device" },
         NetworkFault(cause: .avahiIgnores) { $0.heard.interfaces[0].hearsResponder = false },
         NetworkFault(cause: .portBlockedHere) { $0.examination { $0.dialBack = .silent } },
         NetworkFault(cause: .revoked, hides: [.keys]) { $0.isRevoked = true },
@@ -109,6 +110,7 @@ struct RoadWorld {
     var network = NetworkFacts()
     var heard: MulticastEar.Report
     var isRevoked = false
+    var unannounced: String?
     var apartRevocations: [String] = []
     var routes: [IPAddress: RoadFacts.Route] = [address: .init(interface: "eth0", expected: "eth0")]
     var neighbours: [IPAddress: Bool] = [address: true]
@@ -168,7 +170,8 @@ struct RoadWorld {
             device: device, name: "desktop", isRevoked: isRevoked, apartRevocations: apartRevocations,
             addresses: [Self.address], examination: answer, isFresh: isFresh)
         (facts.routes, facts.neighbours) = (routes, neighbours)
-        return Diagnosis.network(network, isBusSilent: false, heard: heard, devices: devices)
+        return Diagnosis.network(
+            network, isBusSilent: false, unannounced: unannounced, hasMetOthers: true, heard: heard, devices: devices)
             + [
                 Diagnosis.incoming(
                     answer, asked: "desktop", status: .with { $0.port = 4711 }, canInstallNode: true,
@@ -214,7 +217,7 @@ struct NetworkDiagnosisTests {
         #expect(Set(NetworkFault.all.map(\.cause)) == causes.subtracting([.otherAccountOnly]))
     }
 
-    @Test("Strangers alone are another account; strangers beside a device are nothing")
+    @Test("Strangers alone are another account for whoever has met no device; beside a device they are nothing")
     func strangers() throws {
         var world = try RoadWorld()
         let stranger = try RoadWorld().heard.heard
@@ -222,10 +225,13 @@ struct NetworkDiagnosisTests {
             stranger.map { (IPAddress(bytes: [10, 77, 0, 9]) ?? $0.key, $0.value) }, uniquingKeysWith: { $1 })
         #expect(Self.causes(world.findings).isEmpty)
         world.heard.heard[RoadWorld.address] = nil
-        let findings = Diagnosis.network(
-            world.network, isBusSilent: false, heard: world.heard,
-            devices: HeardDevices(world.heard, account: world.account))
-        #expect(Self.causes(findings) == [.otherAccountOnly])
+        for hasMetOthers in [true, false] {
+            let findings = Diagnosis.network(
+                world.network, isBusSilent: false, unannounced: nil, hasMetOthers: hasMetOthers, heard: world.heard,
+                devices: HeardDevices(world.heard, account: world.account))
+            #expect(Self.causes(findings) == (hasMetOthers ? [] : [.otherAccountOnly]))
+            #expect(findings.contains { $0.check == .others && $0.result == .notMeasured } == hasMetOthers)
+        }
     }
 
     @Test("A device that lets nobody in and that nobody can ask hides this side's block")
