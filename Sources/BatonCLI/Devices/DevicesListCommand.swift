@@ -74,7 +74,7 @@ enum DeviceRendering {
     /// The meaning of the mark after an id; nil if no device has the mark.
     static func unproved(_ devices: [WireDevice]) -> String? {
         guard devices.contains(where: { !$0.proved }) else { return nil }
-        return "? after an ID: only announced so far. No connection has proved yet that the device is in the account."
+        return "? after an ID: only announced so far; no connection has proved yet that the device is in the account."
     }
 
     static func json(_ device: WireDevice) -> String {
