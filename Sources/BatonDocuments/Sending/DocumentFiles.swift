@@ -20,6 +20,7 @@ final class DocumentFiles: Sendable {
     let tree: DocumentTree
 
     private let path: FilePath
+    private let selection: DocumentSelection
     private let root: Root
 
     /// Opens the folder of a document, where it is one.
@@ -29,6 +30,7 @@ final class DocumentFiles: Sendable {
     init(_ document: ScannedDocument) throws(DocumentError) {
         tree = document.tree
         path = document.path
+        selection = document.selection
         guard tree.isFolder else {
             root = .file
             return
@@ -90,7 +92,7 @@ final class DocumentFiles: Sendable {
     /// - Throws: that nobody knows.
     private func treeNow() throws(DocumentError) -> DocumentTree? {
         do throws(DocumentError) {
-            return try DocumentScan.scan(path).tree
+            return try DocumentScan.scan(path, selection).tree
         } catch {
             guard ![.unreadable, .readFailed, .busy, .cancelled].contains(error.code) else { throw error }
             return nil

@@ -16,12 +16,16 @@ package enum DocumentScan {
     /// links in a folder are not followed. File systems that are mounted in the folder belong to it. Nothing is opened
     /// but folders, and files that say they have no bytes.
     ///
-    /// - Parameter room: what the tree takes of a budget; nil, the default, takes nothing.
-    /// - Throws: `missing`, `unreadable` (with the name of what cannot be read), `notRegularFile`, `noName`,
+    /// - Parameters:
+    ///   - selection: the entries to look at, if `path` is a folder. Nothing but a folder is looked at for them.
+    ///   - room: what the tree takes of a budget; nil, the default, takes nothing.
+    /// - Throws: `missing` (also for a selected entry), `unreadable` (with the name of what cannot be read), `notRegularFile`, `noName`,
     ///   `tooManyEntries`, `tooDeep`, `tooLarge`, `sourceChanged` for a folder that changed each time it was walked;
     ///   `busy` where the budget has no room; `cancelled` when the task is.
-    package static func scan(_ path: FilePath, room: ByteReservation? = nil) throws(DocumentError) -> ScannedDocument {
-        try scan(path, room: room, keepsInodes: nil)
+    package static func scan(
+        _ path: FilePath, _ selection: DocumentSelection = .all, room: ByteReservation? = nil
+    ) throws(DocumentError) -> ScannedDocument {
+        try scan(path, selection, room: room, keepsInodes: nil)
     }
 
     /// The same.
@@ -30,7 +34,7 @@ package enum DocumentScan {
     ///   - keepsInodes: what is said of the file system: for tests.
     ///   - walked: hears of each folder that was walked, likewise.
     static func scan(
-        _ path: FilePath, room: ByteReservation? = nil, keepsInodes: Bool?,
+        _ path: FilePath, _ selection: DocumentSelection = .all, room: ByteReservation? = nil, keepsInodes: Bool?,
         walked: @escaping (EntryPath) -> Void = { _ in }
     ) throws(DocumentError) -> ScannedDocument {
         let status: stat
@@ -40,26 +44,27 @@ package enum DocumentScan {
             throw DocumentError(openingFailed: error, path)
         }
         var document =
-            status.st_mode & S_IFMT == S_IFDIR
-            ? try scanFolder(path, room, keepsInodes, walked) : try scanFile(path, keepsInodes)
-        document.identity = DocumentIdentity(FileIdentity(status), at: path, called: document.tree.label)
+            status.st_mode & S_IFMT == S_IFDIR || !selection.isAll
+            ? try scanFolder(path, selection, room, keepsInodes, walked) : try scanFile(path, keepsInodes)
+        document.identity = DocumentIdentity(FileIdentity(status), at: path, called: document.tree.label, selection)
         return document
     }
 
     private static func scanFolder(
-        _ path: FilePath, _ room: ByteReservation?, _ keepsInodes: Bool?, _ walked: @escaping (EntryPath) -> Void
+        _ path: FilePath, _ selection: DocumentSelection, _ room: ByteReservation?, _ keepsInodes: Bool?,
+        _ walked: @escaping (EntryPath) -> Void
     ) throws(DocumentError) -> ScannedDocument {
         let label = try label(ofFolder: path)
         for _ in 1..<attempts {
             do {
-                return try scanFolder(path, label, room, keepsInodes, walked)
+                return try scanFolder(path, label, selection, room, keepsInodes, walked)
             } catch {
                 guard error.code == .sourceChanged else { throw error }
                 // What the last walk took is for the next one.
                 if let room { room.shrink(by: room.bytes) }
             }
         }
-        return try scanFolder(path, label, room, keepsInodes, walked)
+        return try scanFolder(path, label, selection, room, keepsInodes, walked)
     }
 
     private static func scanFile(_ path: FilePath, _ keepsInodes: Bool?) throws(DocumentError) -> ScannedDocument {
@@ -79,8 +84,8 @@ package enum DocumentScan {
     }
 
     private static func scanFolder(
-        _ path: FilePath, _ label: DocumentLabel, _ room: ByteReservation?, _ keepsInodes: Bool?,
-        _ walked: @escaping (EntryPath) -> Void
+        _ path: FilePath, _ label: DocumentLabel, _ selection: DocumentSelection, _ room: ByteReservation?,
+        _ keepsInodes: Bool?, _ walked: @escaping (EntryPath) -> Void
     ) throws(DocumentError) -> ScannedDocument {
         let root: OwnedDescriptor
         do {
@@ -88,7 +93,7 @@ package enum DocumentScan {
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        var walk = FolderWalk(path, label, room, keepsInodes: keepsInodes, walked: walked)
+        var walk = FolderWalk(path, label, selection, room, keepsInodes: keepsInodes, walked: walked)
         try walk.walk(root, at: .root)
         let document = try walk.finish()
         // Of one without bytes nothing is ever read, so that nobody looks at the whole of it later.

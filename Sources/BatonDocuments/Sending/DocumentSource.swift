@@ -9,6 +9,8 @@ package struct DocumentSource: Sendable, Hashable {
     /// Where it is. A relative path means the process's current folder: callers that offer it for later make it
     /// absolute.
     package let path: FilePath
+    /// The entries of the folder that are offered.
+    package var selection = DocumentSelection.all
     /// The name it is offered under: the last component of `path`, also where that is a symbolic link.
     package let label: DocumentLabel
     /// What tells whether it is still the same, unchanged file; of a folder nothing but which one it is.
@@ -36,17 +38,23 @@ package struct DocumentSource: Sendable, Hashable {
     /// Looks at a file, or at a folder and everything in it, that a user wants to offer, and makes sure that it can be
     /// read.
     ///
-    /// Blocking, as ``DocumentScan/scan(_:room:)``.
+    /// Blocking, as ``DocumentScan/scan(_:_:room:)``.
     ///
-    /// - Parameter room: what looking at a folder takes of a budget meanwhile; nil, the default, takes nothing.
-    /// - Throws: as ``inspect(_:)`` and ``DocumentScan/scan(_:room:)``.
-    package static func survey(_ path: FilePath, room: ByteReservation? = nil) throws(DocumentError) -> DocumentSource {
-        do {
-            return try inspect(path)
-        } catch {
-            guard error.code == .isFolder else { throw error }
+    /// - Parameters:
+    ///   - selection: the entries to offer, if `path` is a folder.
+    ///   - room: what looking at a folder takes of a budget meanwhile; nil, the default, takes nothing.
+    /// - Throws: as ``inspect(_:)`` and ``DocumentScan/scan(_:_:room:)``.
+    package static func survey(
+        _ path: FilePath, _ selection: DocumentSelection = .all, room: ByteReservation? = nil
+    ) throws(DocumentError) -> DocumentSource {
+        if selection.isAll {
+            do {
+                return try inspect(path)
+            } catch {
+                guard error.code == .isFolder else { throw error }
+            }
         }
-        let document = try DocumentScan.scan(path, room: room)
+        let document = try DocumentScan.scan(path, selection, room: room)
         let status: stat
         do {
             status = try SystemCalls.status(at: path)
@@ -54,7 +62,7 @@ package struct DocumentSource: Sendable, Hashable {
             throw DocumentError(openingFailed: error, path)
         }
         return DocumentSource(
-            path: path, label: document.tree.label, identity: FileIdentity(status),
+            path: path, selection: selection, label: document.tree.label, identity: FileIdentity(status),
             permissions: status.permissionBits, document: document.identity,
             folder: Folder(size: document.tree.size, leftOut: document.leftOut))
     }

@@ -20,6 +20,7 @@ struct FolderWalk {
 
     private let path: FilePath
     private let label: DocumentLabel
+    private let selection: DocumentSelection
     private let room: ByteReservation?
     private let keepsInodes: Bool?
     private let walked: (EntryPath) -> Void
@@ -34,11 +35,12 @@ struct FolderWalk {
     ///   - keepsInodes: what is said of the file systems: for tests.
     ///   - walked: hears of each folder that was walked, likewise.
     init(
-        _ path: FilePath, _ label: DocumentLabel, _ room: ByteReservation? = nil, keepsInodes: Bool? = nil,
-        walked: @escaping (EntryPath) -> Void = { _ in }
+        _ path: FilePath, _ label: DocumentLabel, _ selection: DocumentSelection = .all,
+        _ room: ByteReservation? = nil, keepsInodes: Bool? = nil, walked: @escaping (EntryPath) -> Void = { _ in }
     ) {
         self.path = path
         self.label = label
+        self.selection = selection
         self.room = room
         self.keepsInodes = keepsInodes
         self.walked = walked
@@ -47,12 +49,12 @@ struct FolderWalk {
 
     /// The document, once the root was walked.
     func finish() throws(DocumentError) -> ScannedDocument {
-        ScannedDocument(path: path, tree: try builder.finish(), leftOut: leftOut)
+        ScannedDocument(path: path, selection: selection, tree: try builder.finish(), leftOut: leftOut)
     }
 
     /// Takes a folder and all that is in it.
     ///
-    /// - Throws: `sourceChanged` where an entry came or went meanwhile.
+    /// - Throws: `sourceChanged` where an entry came or went meanwhile, except next to selected ones.
     mutating func walk(_ folder: borrowing OwnedDescriptor, at entry: EntryPath) throws(DocumentError) {
         let before = try status(of: folder, at: entry)
         let place = Place(device: before.st_dev, inode: before.st_ino)
@@ -73,7 +75,8 @@ struct FolderWalk {
         room?.shrink(by: listSize)
         open.removeLast()
         let (then, now) = (FileIdentity(before), FileIdentity(try status(of: folder, at: entry)))
-        guard then.modified == now.modified, then.changed == now.changed else {
+        let hasOthers = entry.isRoot && !selection.isAll
+        guard hasOthers || (then.modified == now.modified && then.changed == now.changed) else {
             throw DocumentError(.sourceChanged, displayed(entry))
         }
         walked(entry)
@@ -140,6 +143,10 @@ struct FolderWalk {
     private mutating func names(
         in folder: borrowing OwnedDescriptor, at entry: EntryPath
     ) throws(DocumentError) -> [[UInt8]] {
+        if entry.isRoot, !selection.isAll {
+            nameCount += selection.names.count
+            return selection.names
+        }
         let room = DocumentTree.entryLimit - nameCount
         var names: [[UInt8]]
         do {
@@ -169,6 +176,7 @@ struct FolderWalk {
         let code: DocumentError.Code =
             switch error {
             case .permissionDenied, .notPermitted: .unreadable
+            case .noSuchFileOrDirectory where selection.names.contains(entry.bytes): .missing
             case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink, .invalidArgument,
                 .staleNFSFileHandle, .noSuchAddressOrDevice:
                 .sourceChanged

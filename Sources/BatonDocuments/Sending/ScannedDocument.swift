@@ -7,6 +7,8 @@ package struct ScannedDocument: Sendable {
     /// Where it is. A relative path means the process's current folder: callers that offer it for later make it
     /// absolute.
     package let path: FilePath
+    /// The entries of the folder that belong to it.
+    package let selection: DocumentSelection
     /// What it consists of.
     package let tree: DocumentTree
     /// What is in the folder and will not be sent.
@@ -19,6 +21,7 @@ package struct ScannedDocument: Sendable {
     /// - Throws: `tooLarge`.
     package init(_ source: DocumentSource) throws(DocumentError) {
         path = source.path
+        selection = .all
         tree = try DocumentTree(
             file: .init(
                 size: source.size, isExecutable: source.permissions & 0o100 != 0,
@@ -27,8 +30,9 @@ package struct ScannedDocument: Sendable {
         leftOut = LeftOut()
     }
 
-    init(path: FilePath, tree: DocumentTree, leftOut: LeftOut) {
+    init(path: FilePath, selection: DocumentSelection = .all, tree: DocumentTree, leftOut: LeftOut) {
         self.path = path
+        self.selection = selection
         self.tree = tree
         self.leftOut = leftOut
     }

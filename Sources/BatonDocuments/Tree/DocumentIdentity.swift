@@ -24,12 +24,19 @@ package struct DocumentIdentity: Sendable, Hashable {
     }
 
     /// The identity of what is at a path: checksums (XXH3-128) of numbers of the file system, which are no secret.
-    /// Where it keeps no numbers nothing stands for the file, and the folder's path for the place.
+    /// Where it keeps no numbers nothing stands for the file, and the folder's path for the place. Each selection of
+    /// entries is a document of its own, so that what is kept of one is not spent on another: its names belong to its
+    /// place, and nothing stands for the file.
     ///
     /// - Parameter keepsInodes: what is said of the file system: for tests.
-    init(_ document: FileIdentity, at path: FilePath, called label: DocumentLabel, keepsInodes: Bool? = nil) {
-        let place = Self.folder(of: path).flatMap { Self.checksum(of: label, in: $0, keepsInodes) }
-        self.init(file: Self.checksum(of: document, at: path, keepsInodes) ?? [], place: place ?? [])
+    init(
+        _ document: FileIdentity, at path: FilePath, called label: DocumentLabel,
+        _ selection: DocumentSelection = .all, keepsInodes: Bool? = nil
+    ) {
+        let name = selection.names.reduce(label.bytes) { $0 + [UInt8(ascii: "/")] + $1 }
+        let place = Self.folder(of: path).flatMap { Self.checksum(of: name, in: $0, keepsInodes) }
+        let file = selection.isAll ? Self.checksum(of: document, at: path, keepsInodes) : nil
+        self.init(file: file ?? [], place: place ?? [])
     }
 
     /// The folder that a path's last name is in; nil where that cannot be told.
@@ -53,13 +60,13 @@ package struct DocumentIdentity: Sendable, Hashable {
 
     /// Checksum of a name in a folder; nil where the folder cannot be looked at.
     private static func checksum(
-        of label: DocumentLabel, in folder: FilePath, _ keepsInodes: Bool?
+        of name: [UInt8], in folder: FilePath, _ keepsInodes: Bool?
     ) -> [UInt8]? {
         guard let status = try? SystemCalls.status(at: folder) else { return nil }
         let identity = FileIdentity(status)
-        if let checksum = checksum(of: identity, at: folder, keepsInodes, label.bytes) { return checksum }
+        if let checksum = checksum(of: identity, at: folder, keepsInodes, name) { return checksum }
         let path = (try? FileLookup.resolved(folder)) ?? folder
-        return checksum(path.withPlatformString { [UInt8](bytesOf: $0) } + [0] + label.bytes)
+        return checksum(path.withPlatformString { [UInt8](bytesOf: $0) } + [0] + name)
     }
 
     /// Checksum of which file one is, and of what follows; nil where the file system does not keep its number.
