@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Baton
+import BatonDocuments
 import BatonMessages
 
 /// `baton offer`
@@ -10,7 +11,7 @@ struct OfferCommand: AsyncParsableCommand {
         commandName: "offer",
         abstract: "Offer something to your other devices, until ^C.",
         usage: """
-            baton offer <path> [--title <title>] [--exclusive] [--once] [--json]
+            baton offer <path> ... [--title <title>] [--exclusive] [--once] [--json]
             baton offer --url <url> [--title <title>] [--exclusive] [--once] [--json]
             baton offer --type <type> [--title <title>] [--user-info <JSON|@FILE>] \
             [--web-page-url <url>] [--serve <command>] [--shell] [--exclusive] [--once] [--json]
@@ -18,6 +19,9 @@ struct OfferCommand: AsyncParsableCommand {
         discussion: """
             Offers a file, a folder, a web page, or an activity of any type. Until a device accepts it, only an \
             encrypted announcement of title, type and size leaves this machine.
+
+            Several paths in one folder, at most \(DocumentSelection.nameLimit), are offered together. They arrive in \
+            a folder of the same name, unless `baton accept --name` gives it another one.
 
             User info is a JSON object. It may contain dates {"$date": "2026-11-21T09:30:00Z"}, URLs \
             {"$url": "https://example.org/"}, data {"$data": "aGVsbG8="}, UUIDs {"$uuid": "..."} and sets \
@@ -33,14 +37,15 @@ struct OfferCommand: AsyncParsableCommand {
             EXAMPLES:
               baton offer ~/report.pdf
               baton offer ~/Photos
+              baton offer notes.md drawing.svg photos/
               baton offer --url https://swift.org/documentation/
               baton offer --type org.example.note --user-info '{"page": 3}'
               baton offer --type org.example.log --serve "tail -f /var/log/syslog"
               baton offer --type org.example.dump --serve "tar c . | xz" --shell
             """)
 
-    @Argument(help: "The file or folder to offer.", completion: .file())
-    var path: CommandArgument?
+    @Argument(help: ArgumentHelp("The files and folders to offer.", valueName: "path"), completion: .file())
+    var paths: [CommandArgument] = []
 
     @Option(name: .long, help: "A web page to offer.")
     var url: CommandArgument?
@@ -85,7 +90,7 @@ struct OfferCommand: AsyncParsableCommand {
 
     private func draft() throws(CommandError) -> OfferDraft {
         try OfferDraft(
-            path: path?.path, url: url?.text, type: type?.text, title: title?.text, userInfo: userInfo,
+            paths: paths.map(\.path), url: url?.text, type: type?.text, title: title?.text, userInfo: userInfo,
             webPageURL: webPageURL?.text, serve: serve, throughShell: shell, isExclusive: exclusive)
     }
 }

@@ -2314,90 +2314,159 @@ package nonisolated struct WireActivityListing: @unchecked Sendable {
 
 /// Offers an activity for as long as the stream is open: END or RESET from the application withdraws it. DATA of the
 /// application: records OfferUpdate.
-package nonisolated struct WireOfferRequest: Sendable {
+package nonisolated struct WireOfferRequest: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  package var type: String = String()
+  package var type: String {
+    get {_storage._type}
+    set {_uniqueStorage()._type = newValue}
+  }
 
-  package var title: String = String()
+  package var title: String {
+    get {_storage._title}
+    set {_uniqueStorage()._title = newValue}
+  }
 
   package var userInfo: WireDictionaryValue {
-    get {_userInfo ?? WireDictionaryValue()}
-    set {_userInfo = newValue}
+    get {_storage._userInfo ?? WireDictionaryValue()}
+    set {_uniqueStorage()._userInfo = newValue}
   }
   /// Returns true if `userInfo` has been explicitly set.
-  package var hasUserInfo: Bool {self._userInfo != nil}
+  package var hasUserInfo: Bool {_storage._userInfo != nil}
   /// Clears the value of `userInfo`. Subsequent reads from it will return its default value.
-  package mutating func clearUserInfo() {self._userInfo = nil}
+  package mutating func clearUserInfo() {_uniqueStorage()._userInfo = nil}
 
-  package var webPageURL: String = String()
+  package var webPageURL: String {
+    get {_storage._webPageURL}
+    set {_uniqueStorage()._webPageURL = newValue}
+  }
 
   /// absolute
-  package var documentPath: Data = Data()
+  package var documentPath: Data {
+    get {_storage._documentPath}
+    set {_uniqueStorage()._documentPath = newValue}
+  }
 
-  package var supportsContinuationStreams: Bool = false
+  package var supportsContinuationStreams: Bool {
+    get {_storage._supportsContinuationStreams}
+    set {_uniqueStorage()._supportsContinuationStreams = newValue}
+  }
 
-  package var exclusive: Bool = false
+  package var exclusive: Bool {
+    get {_storage._exclusive}
+    set {_uniqueStorage()._exclusive = newValue}
+  }
 
   /// ask the application (WillSaveRequest) when a device takes the activity over
-  package var needsSave: Bool = false
+  package var needsSave: Bool {
+    get {_storage._needsSave}
+    set {_uniqueStorage()._needsSave = newValue}
+  }
 
   /// the identifier that the application registered under; empty: of none
-  package var application: String = String()
+  package var application: String {
+    get {_storage._application}
+    set {_uniqueStorage()._application = newValue}
+  }
 
   /// applications of the same team may continue it; at most 255 bytes
-  package var team: String = String()
+  package var team: String {
+    get {_storage._team}
+    set {_uniqueStorage()._team = newValue}
+  }
 
   /// 16 bytes; empty: the node chooses
-  package var activityID: Data = Data()
+  package var activityID: Data {
+    get {_storage._activityID}
+    set {_uniqueStorage()._activityID = newValue}
+  }
 
-  package var version: UInt32 = 0
+  package var version: UInt32 {
+    get {_storage._version}
+    set {_uniqueStorage()._version = newValue}
+  }
 
   /// seconds since 1970, from when on it is not offered; 0: never
-  package var expires: Double = 0
-
-  package var referrerURL: String = String()
-
-  package var requiredUserInfoKeys: [String] = []
-
-  package var targetContentIdentifier: String = String()
-
-  package var unknownFields = SwiftProtobuf.UnknownStorage()
-
-  package init() {}
-
-  fileprivate var _userInfo: WireDictionaryValue? = nil
-}
-
-/// The new state of an offered activity. It replaces the old one.
-package nonisolated struct WireOfferUpdate: @unchecked Sendable {
-  // SwiftProtobuf.Message conformance is added in an extension below. See the
-  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
-  // methods supported on all messages.
-
-  /// its activity_id is ignored
-  package var offer: WireOfferRequest {
-    get {_storage._offer ?? WireOfferRequest()}
-    set {_uniqueStorage()._offer = newValue}
+  package var expires: Double {
+    get {_storage._expires}
+    set {_uniqueStorage()._expires = newValue}
   }
-  /// Returns true if `offer` has been explicitly set.
-  package var hasOffer: Bool {_storage._offer != nil}
-  /// Clears the value of `offer`. Subsequent reads from it will return its default value.
-  package mutating func clearOffer() {_uniqueStorage()._offer = nil}
 
-  /// it becomes this device's newest
-  package var becomesCurrent: Bool {
-    get {_storage._becomesCurrent}
-    set {_uniqueStorage()._becomesCurrent = newValue}
+  package var referrerURL: String {
+    get {_storage._referrerURL}
+    set {_uniqueStorage()._referrerURL = newValue}
   }
+
+  package var requiredUserInfoKeys: [String] {
+    get {_storage._requiredUserInfoKeys}
+    set {_uniqueStorage()._requiredUserInfoKeys = newValue}
+  }
+
+  package var targetContentIdentifier: String {
+    get {_storage._targetContentIdentifier}
+    set {_uniqueStorage()._targetContentIdentifier = newValue}
+  }
+
+  /// in place of document_path: an older node then refuses the offer
+  package var folderEntries: WireFolderEntries {
+    get {_storage._folderEntries ?? WireFolderEntries()}
+    set {_uniqueStorage()._folderEntries = newValue}
+  }
+  /// Returns true if `folderEntries` has been explicitly set.
+  package var hasFolderEntries: Bool {_storage._folderEntries != nil}
+  /// Clears the value of `folderEntries`. Subsequent reads from it will return its default value.
+  package mutating func clearFolderEntries() {_uniqueStorage()._folderEntries = nil}
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
   fileprivate var _storage = _StorageClass.defaultInstance
+}
+
+/// Entries of a folder that are offered as a folder with nothing else in it.
+package nonisolated struct WireFolderEntries: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// absolute
+  package var folder: Data = Data()
+
+  /// at most 1,000, with 32 KiB together; empty: all of the folder
+  package var names: [Data] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// The new state of an offered activity. It replaces the old one.
+package nonisolated struct WireOfferUpdate: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// its activity_id is ignored
+  package var offer: WireOfferRequest {
+    get {_offer ?? WireOfferRequest()}
+    set {_offer = newValue}
+  }
+  /// Returns true if `offer` has been explicitly set.
+  package var hasOffer: Bool {self._offer != nil}
+  /// Clears the value of `offer`. Subsequent reads from it will return its default value.
+  package mutating func clearOffer() {self._offer = nil}
+
+  /// it becomes this device's newest
+  package var becomesCurrent: Bool = false
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _offer: WireOfferRequest? = nil
 }
 
 /// DATA: records OfferEvent.
@@ -7114,120 +7183,26 @@ nonisolated extension WireActivityListing.Change: SwiftProtobuf._ProtoNameProvid
 
 nonisolated extension WireOfferRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".OfferRequest"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}title\0\u{3}user_info\0\u{3}web_page_url\0\u{3}document_path\0\u{3}supports_continuation_streams\0\u{1}exclusive\0\u{3}needs_save\0\u{1}application\0\u{1}team\0\u{3}activity_id\0\u{1}version\0\u{1}expires\0\u{3}referrer_url\0\u{3}required_user_info_keys\0\u{3}target_content_identifier\0")
-
-  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularStringField(value: &self.type) }()
-      case 2: try { try decoder.decodeSingularStringField(value: &self.title) }()
-      case 3: try { try decoder.decodeSingularMessageField(value: &self._userInfo) }()
-      case 4: try { try decoder.decodeSingularStringField(value: &self.webPageURL) }()
-      case 5: try { try decoder.decodeSingularBytesField(value: &self.documentPath) }()
-      case 6: try { try decoder.decodeSingularBoolField(value: &self.supportsContinuationStreams) }()
-      case 7: try { try decoder.decodeSingularBoolField(value: &self.exclusive) }()
-      case 8: try { try decoder.decodeSingularBoolField(value: &self.needsSave) }()
-      case 9: try { try decoder.decodeSingularStringField(value: &self.application) }()
-      case 10: try { try decoder.decodeSingularStringField(value: &self.team) }()
-      case 11: try { try decoder.decodeSingularBytesField(value: &self.activityID) }()
-      case 12: try { try decoder.decodeSingularUInt32Field(value: &self.version) }()
-      case 13: try { try decoder.decodeSingularDoubleField(value: &self.expires) }()
-      case 14: try { try decoder.decodeSingularStringField(value: &self.referrerURL) }()
-      case 15: try { try decoder.decodeRepeatedStringField(value: &self.requiredUserInfoKeys) }()
-      case 16: try { try decoder.decodeSingularStringField(value: &self.targetContentIdentifier) }()
-      default: break
-      }
-    }
-  }
-
-  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    // The use of inline closures is to circumvent an issue where the compiler
-    // allocates stack space for every if/case branch local when no optimizations
-    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-    // https://github.com/apple/swift-protobuf/issues/1182
-    if !self.type.isEmpty {
-      try visitor.visitSingularStringField(value: self.type, fieldNumber: 1)
-    }
-    if !self.title.isEmpty {
-      try visitor.visitSingularStringField(value: self.title, fieldNumber: 2)
-    }
-    try { if let v = self._userInfo {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
-    } }()
-    if !self.webPageURL.isEmpty {
-      try visitor.visitSingularStringField(value: self.webPageURL, fieldNumber: 4)
-    }
-    if !self.documentPath.isEmpty {
-      try visitor.visitSingularBytesField(value: self.documentPath, fieldNumber: 5)
-    }
-    if self.supportsContinuationStreams != false {
-      try visitor.visitSingularBoolField(value: self.supportsContinuationStreams, fieldNumber: 6)
-    }
-    if self.exclusive != false {
-      try visitor.visitSingularBoolField(value: self.exclusive, fieldNumber: 7)
-    }
-    if self.needsSave != false {
-      try visitor.visitSingularBoolField(value: self.needsSave, fieldNumber: 8)
-    }
-    if !self.application.isEmpty {
-      try visitor.visitSingularStringField(value: self.application, fieldNumber: 9)
-    }
-    if !self.team.isEmpty {
-      try visitor.visitSingularStringField(value: self.team, fieldNumber: 10)
-    }
-    if !self.activityID.isEmpty {
-      try visitor.visitSingularBytesField(value: self.activityID, fieldNumber: 11)
-    }
-    if self.version != 0 {
-      try visitor.visitSingularUInt32Field(value: self.version, fieldNumber: 12)
-    }
-    if self.expires.bitPattern != 0 {
-      try visitor.visitSingularDoubleField(value: self.expires, fieldNumber: 13)
-    }
-    if !self.referrerURL.isEmpty {
-      try visitor.visitSingularStringField(value: self.referrerURL, fieldNumber: 14)
-    }
-    if !self.requiredUserInfoKeys.isEmpty {
-      try visitor.visitRepeatedStringField(value: self.requiredUserInfoKeys, fieldNumber: 15)
-    }
-    if !self.targetContentIdentifier.isEmpty {
-      try visitor.visitSingularStringField(value: self.targetContentIdentifier, fieldNumber: 16)
-    }
-    try unknownFields.traverse(visitor: &visitor)
-  }
-
-  package static func ==(lhs: WireOfferRequest, rhs: WireOfferRequest) -> Bool {
-    if lhs.type != rhs.type {return false}
-    if lhs.title != rhs.title {return false}
-    if lhs._userInfo != rhs._userInfo {return false}
-    if lhs.webPageURL != rhs.webPageURL {return false}
-    if lhs.documentPath != rhs.documentPath {return false}
-    if lhs.supportsContinuationStreams != rhs.supportsContinuationStreams {return false}
-    if lhs.exclusive != rhs.exclusive {return false}
-    if lhs.needsSave != rhs.needsSave {return false}
-    if lhs.application != rhs.application {return false}
-    if lhs.team != rhs.team {return false}
-    if lhs.activityID != rhs.activityID {return false}
-    if lhs.version != rhs.version {return false}
-    if lhs.expires != rhs.expires {return false}
-    if lhs.referrerURL != rhs.referrerURL {return false}
-    if lhs.requiredUserInfoKeys != rhs.requiredUserInfoKeys {return false}
-    if lhs.targetContentIdentifier != rhs.targetContentIdentifier {return false}
-    if lhs.unknownFields != rhs.unknownFields {return false}
-    return true
-  }
-}
-
-nonisolated extension WireOfferUpdate: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  package static let protoMessageName: String = _protobuf_package + ".OfferUpdate"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}offer\0\u{3}becomes_current\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}title\0\u{3}user_info\0\u{3}web_page_url\0\u{3}document_path\0\u{3}supports_continuation_streams\0\u{1}exclusive\0\u{3}needs_save\0\u{1}application\0\u{1}team\0\u{3}activity_id\0\u{1}version\0\u{1}expires\0\u{3}referrer_url\0\u{3}required_user_info_keys\0\u{3}target_content_identifier\0\u{3}folder_entries\0")
 
   fileprivate class _StorageClass {
-    var _offer: WireOfferRequest? = nil
-    var _becomesCurrent: Bool = false
+    var _type: String = String()
+    var _title: String = String()
+    var _userInfo: WireDictionaryValue? = nil
+    var _webPageURL: String = String()
+    var _documentPath: Data = Data()
+    var _supportsContinuationStreams: Bool = false
+    var _exclusive: Bool = false
+    var _needsSave: Bool = false
+    var _application: String = String()
+    var _team: String = String()
+    var _activityID: Data = Data()
+    var _version: UInt32 = 0
+    var _expires: Double = 0
+    var _referrerURL: String = String()
+    var _requiredUserInfoKeys: [String] = []
+    var _targetContentIdentifier: String = String()
+    var _folderEntries: WireFolderEntries? = nil
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -7238,8 +7213,23 @@ nonisolated extension WireOfferUpdate: SwiftProtobuf.Message, SwiftProtobuf._Mes
     private init() {}
 
     init(copying source: _StorageClass) {
-      _offer = source._offer
-      _becomesCurrent = source._becomesCurrent
+      _type = source._type
+      _title = source._title
+      _userInfo = source._userInfo
+      _webPageURL = source._webPageURL
+      _documentPath = source._documentPath
+      _supportsContinuationStreams = source._supportsContinuationStreams
+      _exclusive = source._exclusive
+      _needsSave = source._needsSave
+      _application = source._application
+      _team = source._team
+      _activityID = source._activityID
+      _version = source._version
+      _expires = source._expires
+      _referrerURL = source._referrerURL
+      _requiredUserInfoKeys = source._requiredUserInfoKeys
+      _targetContentIdentifier = source._targetContentIdentifier
+      _folderEntries = source._folderEntries
     }
   }
 
@@ -7258,8 +7248,23 @@ nonisolated extension WireOfferUpdate: SwiftProtobuf.Message, SwiftProtobuf._Mes
         // allocates stack space for every case branch when no optimizations are
         // enabled. https://github.com/apple/swift-protobuf/issues/1034
         switch fieldNumber {
-        case 1: try { try decoder.decodeSingularMessageField(value: &_storage._offer) }()
-        case 2: try { try decoder.decodeSingularBoolField(value: &_storage._becomesCurrent) }()
+        case 1: try { try decoder.decodeSingularStringField(value: &_storage._type) }()
+        case 2: try { try decoder.decodeSingularStringField(value: &_storage._title) }()
+        case 3: try { try decoder.decodeSingularMessageField(value: &_storage._userInfo) }()
+        case 4: try { try decoder.decodeSingularStringField(value: &_storage._webPageURL) }()
+        case 5: try { try decoder.decodeSingularBytesField(value: &_storage._documentPath) }()
+        case 6: try { try decoder.decodeSingularBoolField(value: &_storage._supportsContinuationStreams) }()
+        case 7: try { try decoder.decodeSingularBoolField(value: &_storage._exclusive) }()
+        case 8: try { try decoder.decodeSingularBoolField(value: &_storage._needsSave) }()
+        case 9: try { try decoder.decodeSingularStringField(value: &_storage._application) }()
+        case 10: try { try decoder.decodeSingularStringField(value: &_storage._team) }()
+        case 11: try { try decoder.decodeSingularBytesField(value: &_storage._activityID) }()
+        case 12: try { try decoder.decodeSingularUInt32Field(value: &_storage._version) }()
+        case 13: try { try decoder.decodeSingularDoubleField(value: &_storage._expires) }()
+        case 14: try { try decoder.decodeSingularStringField(value: &_storage._referrerURL) }()
+        case 15: try { try decoder.decodeRepeatedStringField(value: &_storage._requiredUserInfoKeys) }()
+        case 16: try { try decoder.decodeSingularStringField(value: &_storage._targetContentIdentifier) }()
+        case 17: try { try decoder.decodeSingularMessageField(value: &_storage._folderEntries) }()
         default: break
         }
       }
@@ -7272,27 +7277,161 @@ nonisolated extension WireOfferUpdate: SwiftProtobuf.Message, SwiftProtobuf._Mes
       // allocates stack space for every if/case branch local when no optimizations
       // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
       // https://github.com/apple/swift-protobuf/issues/1182
-      try { if let v = _storage._offer {
-        try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
-      } }()
-      if _storage._becomesCurrent != false {
-        try visitor.visitSingularBoolField(value: _storage._becomesCurrent, fieldNumber: 2)
+      if !_storage._type.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._type, fieldNumber: 1)
       }
+      if !_storage._title.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._title, fieldNumber: 2)
+      }
+      try { if let v = _storage._userInfo {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+      } }()
+      if !_storage._webPageURL.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._webPageURL, fieldNumber: 4)
+      }
+      if !_storage._documentPath.isEmpty {
+        try visitor.visitSingularBytesField(value: _storage._documentPath, fieldNumber: 5)
+      }
+      if _storage._supportsContinuationStreams != false {
+        try visitor.visitSingularBoolField(value: _storage._supportsContinuationStreams, fieldNumber: 6)
+      }
+      if _storage._exclusive != false {
+        try visitor.visitSingularBoolField(value: _storage._exclusive, fieldNumber: 7)
+      }
+      if _storage._needsSave != false {
+        try visitor.visitSingularBoolField(value: _storage._needsSave, fieldNumber: 8)
+      }
+      if !_storage._application.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._application, fieldNumber: 9)
+      }
+      if !_storage._team.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._team, fieldNumber: 10)
+      }
+      if !_storage._activityID.isEmpty {
+        try visitor.visitSingularBytesField(value: _storage._activityID, fieldNumber: 11)
+      }
+      if _storage._version != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._version, fieldNumber: 12)
+      }
+      if _storage._expires.bitPattern != 0 {
+        try visitor.visitSingularDoubleField(value: _storage._expires, fieldNumber: 13)
+      }
+      if !_storage._referrerURL.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._referrerURL, fieldNumber: 14)
+      }
+      if !_storage._requiredUserInfoKeys.isEmpty {
+        try visitor.visitRepeatedStringField(value: _storage._requiredUserInfoKeys, fieldNumber: 15)
+      }
+      if !_storage._targetContentIdentifier.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._targetContentIdentifier, fieldNumber: 16)
+      }
+      try { if let v = _storage._folderEntries {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 17)
+      } }()
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireOfferRequest, rhs: WireOfferRequest) -> Bool {
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._type != rhs_storage._type {return false}
+        if _storage._title != rhs_storage._title {return false}
+        if _storage._userInfo != rhs_storage._userInfo {return false}
+        if _storage._webPageURL != rhs_storage._webPageURL {return false}
+        if _storage._documentPath != rhs_storage._documentPath {return false}
+        if _storage._supportsContinuationStreams != rhs_storage._supportsContinuationStreams {return false}
+        if _storage._exclusive != rhs_storage._exclusive {return false}
+        if _storage._needsSave != rhs_storage._needsSave {return false}
+        if _storage._application != rhs_storage._application {return false}
+        if _storage._team != rhs_storage._team {return false}
+        if _storage._activityID != rhs_storage._activityID {return false}
+        if _storage._version != rhs_storage._version {return false}
+        if _storage._expires != rhs_storage._expires {return false}
+        if _storage._referrerURL != rhs_storage._referrerURL {return false}
+        if _storage._requiredUserInfoKeys != rhs_storage._requiredUserInfoKeys {return false}
+        if _storage._targetContentIdentifier != rhs_storage._targetContentIdentifier {return false}
+        if _storage._folderEntries != rhs_storage._folderEntries {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireFolderEntries: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".FolderEntries"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}folder\0\u{1}names\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.folder) }()
+      case 2: try { try decoder.decodeRepeatedBytesField(value: &self.names) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.folder.isEmpty {
+      try visitor.visitSingularBytesField(value: self.folder, fieldNumber: 1)
+    }
+    if !self.names.isEmpty {
+      try visitor.visitRepeatedBytesField(value: self.names, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireFolderEntries, rhs: WireFolderEntries) -> Bool {
+    if lhs.folder != rhs.folder {return false}
+    if lhs.names != rhs.names {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireOfferUpdate: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".OfferUpdate"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}offer\0\u{3}becomes_current\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._offer) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.becomesCurrent) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._offer {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if self.becomesCurrent != false {
+      try visitor.visitSingularBoolField(value: self.becomesCurrent, fieldNumber: 2)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireOfferUpdate, rhs: WireOfferUpdate) -> Bool {
-    if lhs._storage !== rhs._storage {
-      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
-        let _storage = _args.0
-        let rhs_storage = _args.1
-        if _storage._offer != rhs_storage._offer {return false}
-        if _storage._becomesCurrent != rhs_storage._becomesCurrent {return false}
-        return true
-      }
-      if !storagesAreEqual {return false}
-    }
+    if lhs._offer != rhs._offer {return false}
+    if lhs.becomesCurrent != rhs.becomesCurrent {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -122,6 +122,56 @@ struct LabHandoffTests {
         #expect(try await offer.command.end(by: SIGTERM).status == 0)
     }
 
+    @Test("Several paths arrive together as they are then, and nothing that is beside them")
+    func severalPaths() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let work = try lab.destination("work")
+        let files = FileManager.default
+        func write(_ text: String, _ name: String, in folder: URL) throws {
+            try Data(text.utf8).write(to: folder.appendingPathComponent(name))
+        }
+        let photos = work.appendingPathComponent("photos")
+        try files.createDirectory(at: photos, withIntermediateDirectories: false)
+        for name in ["notes.md", "drawing.svg", "other.txt"] { try write("first", name, in: work) }
+        try write("photo", "1.jpg", in: photos)
+        let offer = try await lab.offer(1, "\(work.path)/notes.md", "\(work.path)/drawing.svg", photos.path)
+        let title = "notes.md and 2 more"
+        try await lab.watch(2).listed(title)
+        let listed = try #require(try await lab.run(2, "activities", "--json").events.first)
+        #expect(listed.kind == "document" && listed.type == "public.folder" && listed.size == 15)
+
+        // Since the offer, a file that is not selected came, and selected ones changed.
+        try write("beside", "late.txt", in: work)
+        try write("second edition", "notes.md", in: work)
+        try write("photo", "2.jpg", in: photos)
+        let inbox = try lab.destination("inbox")
+        let accepted = try await lab.run(2, "accept", "--json", "--to", inbox.path)
+        #expect(accepted.status == 0, "\(accepted.errors)")
+        let arrived = inbox.appendingPathComponent("work")
+        #expect(accepted.events.last?.path == arrived.path)
+        #expect(try lab.contents(of: arrived) == ["drawing.svg", "notes.md", "photos"])
+        #expect(try lab.contents(of: arrived.appendingPathComponent("photos")) == ["1.jpg", "2.jpg"])
+        for name in ["drawing.svg", "notes.md", "photos/1.jpg"] {
+            #expect(files.contentsEqual(atPath: arrived.path + "/" + name, andPath: work.path + "/" + name), "\(name)")
+        }
+        let named = try await lab.run(2, "accept", "--to", inbox.path, "--name", "Trip")
+        #expect(named.lines == [inbox.path + "/Trip"], "\(named.errors)")
+        #expect(try lab.contents(of: inbox) == ["Trip", "work"])
+
+        // A path that is gone ends the handoff in one sentence, and not the offer.
+        try files.moveItem(atPath: work.path + "/notes.md", toPath: work.path + "/moved.md")
+        let late = try await lab.run(2, "accept", "--json", "--to", inbox.path, "--name", "late")
+        #expect(late.events.last?.code == "documentUnreadable", "\(late.lines)")
+        try files.moveItem(atPath: work.path + "/moved.md", toPath: work.path + "/notes.md")
+        let again = try await lab.run(2, "accept", "--to", inbox.path, "--name", "late")
+        #expect(again.status == 0, "\(again.errors)")
+        #expect(try await offer.command.end(by: SIGTERM).status == 0)
+        let mixed = try await lab.run(1, "offer", "\(work.path)/notes.md", "\(photos.path)/1.jpg")
+        #expect(mixed.status == 64 && mixed.errors.contains("different folders"))
+    }
+
     @Test("Nothing of an activity's content crosses the link, and no connection is made, before a user accepts")
     func nothingBeforeAccept() async throws {
         let lab = try await HandoffLab()

@@ -123,6 +123,20 @@ struct OfferRequestTests {
         }
     }
 
+    @Test("Selected entries of a folder are names, and of a bounded number")
+    func selections() throws {
+        func refuses(_ names: [String]) -> Bool {
+            let error = #expect(throws: HandoffError.self) {
+                _ = try OfferedActivity.selection(names.map { Data($0.utf8) })
+            }
+            return error?.code == .invalidRequest && error?.message.contains("offer all of the folder") == true
+        }
+        #expect(try OfferedActivity.selection([]) == .all)
+        #expect(try OfferedActivity.selection([Data([0xFF]), Data("a".utf8)]).names == [Array("a".utf8), [0xFF]])
+        #expect(refuses(["a", "b/c"]) && refuses([".."]) && refuses([""]) && refuses(["a\0"]))
+        #expect(refuses((0...1000).map(String.init)))
+    }
+
     @Test("Browsing the web is a web page without user info, offered or saved")
     func onlyPages() throws {
         func page(_ change: (inout WireOfferRequest) -> Void) -> WireOfferRequest {

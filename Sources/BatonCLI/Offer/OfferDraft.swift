@@ -11,7 +11,7 @@ import SystemPackage
 /// The offer that the user asked for. Everything is checked that needs no file.
 struct OfferDraft: Sendable {
     enum Subject: Sendable, Equatable {
-        case document(FilePath)
+        case document(OfferedPaths)
         case webPage(String)
         case activity(type: String)
     }
@@ -29,18 +29,18 @@ struct OfferDraft: Sendable {
     private let command: ServedCommand?
 
     init(
-        path: FilePath? = nil, url: String? = nil, type: String? = nil, title: String? = nil,
+        paths: [FilePath] = [], url: String? = nil, type: String? = nil, title: String? = nil,
         userInfo: CommandArgument? = nil, webPageURL: String? = nil, serve: CommandArgument? = nil,
         throughShell: Bool = false, isExclusive: Bool = false
     ) throws(CommandError) {
-        switch (path, url, type) {
-        case (let path?, nil, nil): subject = .document(path)
-        case (nil, let url?, nil): subject = .webPage(try Self.checkedURL(url, option: "--url"))
-        case (nil, nil, let type?): subject = .activity(type: try Self.checkedType(type))
-        case (nil, nil, nil):
+        switch (paths.isEmpty, url, type) {
+        case (false, nil, nil): subject = .document(try OfferedPaths(paths))
+        case (true, let url?, nil): subject = .webPage(try Self.checkedURL(url, option: "--url"))
+        case (true, nil, let type?): subject = .activity(type: try Self.checkedType(type))
+        case (true, nil, nil):
             throw .usage("nothing to offer: name a document, or give --url URL or --type TYPE")
         case _:
-            throw .usage("offer one thing at a time: a document, --url URL or --type TYPE")
+            throw .usage("offer one thing at a time: documents, --url URL or --type TYPE")
         }
         if case .activity = subject {
         } else if userInfo != nil || webPageURL != nil || serve != nil {
@@ -54,7 +54,8 @@ struct OfferDraft: Sendable {
             throw .usage(
                 "the title has \(title.utf8.count) bytes, and \(Self.maximumTitleSize) are the most; shorten it")
         }
-        self.title = title ?? ""
+        let unnamed = if case .document(let paths) = subject { paths.title } else { "" }
+        self.title = title ?? unnamed
         self.webPageURL =
             try webPageURL.map { (url) throws(CommandError) in
                 try Self.checkedURL(url, option: "--web-page-url")
@@ -72,8 +73,8 @@ struct OfferDraft: Sendable {
 
     /// The absolute path of the document; `nil` for any other offer.
     var documentPath: FilePath? {
-        guard case .document(let path) = subject else { return nil }
-        return CommandEnvironment.absolute(path)
+        guard case .document(let paths) = subject else { return nil }
+        return paths.document
     }
 
     /// The command that serves each stream; `nil` if the activity has no streams.
@@ -81,7 +82,6 @@ struct OfferDraft: Sendable {
 
     /// The content that may change during the offer.
     struct State {
-        var documentPath: FilePath?
         var webPageURL = ""
         var userInfo = UserInfo()
     }
@@ -89,9 +89,11 @@ struct OfferDraft: Sendable {
     /// Reads the content again, for each device that accepts the offer.
     func state() throws(CommandError) -> State {
         switch subject {
-        case .document(let path): State(documentPath: try DocumentCheck.check(path))
-        case .webPage(let url): State(webPageURL: url)
-        case .activity: State(webPageURL: webPageURL, userInfo: try userInfo.read())
+        case .document(let paths):
+            try paths.check()
+            return State()
+        case .webPage(let url): return State(webPageURL: url)
+        case .activity: return State(webPageURL: webPageURL, userInfo: try userInfo.read())
         }
     }
 
@@ -104,9 +106,14 @@ struct OfferDraft: Sendable {
         request.needsSave = true
         request.supportsContinuationStreams = command != nil
         request.webPageURL = state.webPageURL
-        // The node chooses type and title of a document: it knows the name that other devices see.
-        request.documentPath = state.documentPath.map { .init($0.bytes) } ?? .init()
-        if case .activity(let type) = subject {
+        switch subject {
+        // The node chooses the type, and the title of one document: it knows the name that other devices see.
+        case .document(let paths) where paths.selection.isAll: request.documentPath = .init(paths.document.bytes)
+        case .document(let paths):
+            request.folderEntries.folder = .init(paths.document.bytes)
+            request.folderEntries.names = paths.selection.names.map { .init($0) }
+        case .webPage: break
+        case .activity(let type):
             request.type = type
             request.userInfo = state.userInfo.message
         }
@@ -115,7 +122,7 @@ struct OfferDraft: Sendable {
 
     /// A warning: entries of the folder that are not sent, or large user info; nil if there is none.
     func warning() throws(CommandError) -> String? {
-        if case .document(let path) = subject { return try DocumentCheck.leftOut(of: path) }
+        if case .document(let paths) = subject { return try DocumentCheck.leftOut(of: paths) }
         let size = try userInfo.read().encodedSize
         guard size > UserInfo.recommendedSize else { return nil }
         return "the user info has \(size) bytes; over \(UserInfo.recommendedSize) it slows the handoff down, and a"
@@ -237,15 +244,15 @@ enum DocumentCheck {
         }
         let absolute = CommandEnvironment.absolute(path)
         guard (try? DocumentLabel(of: absolute)) != nil else {
-            throw unreadable("the folder \(shown) has no name that another device could give it: offer what is in it")
+            throw unreadable("the folder \(shown) has no name for another device: offer a file or folder in it")
         }
         return absolute
     }
 
     /// The sentence about entries of a folder that are not sent; `nil` if all are sent, and for files.
-    static func leftOut(of path: FilePath) throws(CommandError) -> String? {
+    static func leftOut(of paths: OfferedPaths) throws(CommandError) -> String? {
         do {
-            return try DocumentSource.survey(CommandEnvironment.absolute(path)).folder?.leftOut.message
+            return try DocumentSource.survey(paths.document, paths.selection).folder?.leftOut.message
         } catch {
             throw unreadable(error.message)
         }

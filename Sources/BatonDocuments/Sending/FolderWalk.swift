@@ -103,7 +103,9 @@ struct FolderWalk {
                         path: entry, kind: .file(file), modified: modified, permissions: status.permissionBits))
             case S_IFLNK:
                 let bytes = try SystemCalls.target(ofLink: name, in: folder, limit: LinkTarget.maximumLength + 1)
-                guard let target = LinkTarget(bytes, at: entry) else { return leftOut.add(entry) }
+                guard let target = LinkTarget(bytes, at: entry), isOffered(target, from: entry) else {
+                    return leftOut.add(entry)
+                }
                 try builder.append(DocumentEntry(path: entry, kind: .link(target), modified: modified))
             default:
                 leftOut.add(entry)
@@ -115,6 +117,14 @@ struct FolderWalk {
         } catch {
             throw DocumentError(.readFailed, displayed(entry))
         }
+    }
+
+    /// Whether a link leads to an entry that is offered, as far as its names tell.
+    private func isOffered(_ target: LinkTarget, from entry: EntryPath) -> Bool {
+        let names = target.bytes.split(separator: UInt8(ascii: "/")).filter { Array($0) != [UInt8(ascii: ".")] }
+        let ups = names.prefix { $0.elementsEqual("..".utf8) }.count
+        guard !selection.isAll, ups == entry.depth - 1, let first = names.dropFirst(ups).first else { return true }
+        return selection.names.contains(Array(first))
     }
 
     /// Makes sure that this user may read a file.

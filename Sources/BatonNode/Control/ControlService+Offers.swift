@@ -66,9 +66,11 @@ extension ControlService {
     }
 
     func document(of request: WireOfferRequest) async throws(HandoffError) -> DocumentSource? {
-        guard !request.documentPath.isEmpty else { return nil }
+        let path = request.hasFolderEntries ? request.folderEntries.folder : request.documentPath
+        guard !path.isEmpty else { return nil }
         return try await DocumentService.inspect(
-            OfferedActivity.documentPath(request.documentPath), countedIn: documents.descriptions)
+            OfferedActivity.documentPath(path), OfferedActivity.selection(request.folderEntries.names),
+            countedIn: documents.descriptions)
     }
 
     func withdraw(

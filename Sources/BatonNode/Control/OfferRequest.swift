@@ -105,6 +105,18 @@ extension OfferedActivity {
         return path
     }
 
+    /// The entries of the folder that are offered, as an application says.
+    static func selection(_ names: [Data]) throws(HandoffError) -> DocumentSelection {
+        let labels = names.compactMap { try? DocumentLabel($0) }
+        guard labels.count == names.count, let selection = DocumentSelection(labels) else {
+            throw HandoffError(
+                .invalidRequest,
+                "the names in the folder have to be names, at most \(DocumentSelection.nameLimit) with"
+                    + " \(DocumentSelection.byteLimit) bytes: offer all of the folder")
+        }
+        return selection
+    }
+
     /// Refuses what a payload may not carry, whether it was offered, saved, or came from another device.
     static func requireSane(
         webPageURL: String, referrerURL: String, requiredKeys: [String], target: String

@@ -23,7 +23,7 @@ extension DocumentService {
             // The other device is told the title, and not in which folder of this one the document is.
             // Nobody waits for it any more once the stream is gone: then looking ends as well.
             let document = try await whileOpen(stream) { () throws(HandoffError) in
-                try await scan(source.path, for: device, calledInErrors: activity.title)
+                try await scan(source.path, source.selection, for: device, calledInErrors: activity.title)
             }
             await offers.setDocument(document, of: claimID)
             try await tell(document, at: await sharedPlace(of: source), on: stream)

@@ -70,14 +70,16 @@ struct DocumentService: Sendable {
     /// Looks at a file or folder of this device that is offered.
     ///
     /// - Parameters:
+    ///   - selection: the entries that are offered, if it is a folder.
     ///   - name: what an error calls the document, its path if `nil`.
     ///   - descriptions: where the memory that looking takes is counted; `nil` counts it nowhere.
     static func inspect(
-        _ path: FilePath, calledInErrors name: String? = nil, countedIn descriptions: SharedPart?
+        _ path: FilePath, _ selection: DocumentSelection = .all, calledInErrors name: String? = nil,
+        countedIn descriptions: SharedPart?
     ) async throws(HandoffError) -> DocumentSource {
         let room = descriptions?.reservation(of: Self.applications)
         return try await looking(calledInErrors: name) { (inspector) throws(DocumentError) in
-            try await inspector.inspect(path, room)
+            try await inspector.inspect(path, selection, room)
         }
     }
 
@@ -85,15 +87,17 @@ struct DocumentService: Sendable {
     /// longest where it is missing. Ends early when the task is cancelled.
     ///
     /// - Parameters:
+    ///   - selection: the entries that were offered, if it is a folder.
     ///   - device: who asks; `nil`: an application of this user.
     ///   - name: what an error calls the document, its path if `nil`.
     func scan(
-        _ path: FilePath, for device: PeerName? = nil, calledInErrors name: String? = nil
+        _ path: FilePath, _ selection: DocumentSelection = .all, for device: PeerName? = nil,
+        calledInErrors name: String? = nil
     ) async throws(HandoffError) -> ScannedDocument {
         let room = descriptions?.reservation(of: device?.id ?? Self.applications)
         let absence = absence
         return try await Self.looking(calledInErrors: name) { (inspector) throws(DocumentError) in
-            try await inspector.scan(path, room, awaitedFor: absence)
+            try await inspector.scan(path, selection, room, awaitedFor: absence)
         }
     }
 
@@ -158,17 +162,19 @@ private actor DocumentInspector {
         executor = try BlockingExecutor(name: "baton-inspector")
     }
 
-    func inspect(_ path: FilePath, _ room: ByteReservation?) throws(DocumentError) -> DocumentSource {
-        try DocumentSource.survey(path, room: room)
+    func inspect(
+        _ path: FilePath, _ selection: DocumentSelection, _ room: ByteReservation?
+    ) throws(DocumentError) -> DocumentSource {
+        try DocumentSource.survey(path, selection, room: room)
     }
 
     func scan(
-        _ path: FilePath, _ room: ByteReservation?, awaitedFor time: Duration
+        _ path: FilePath, _ selection: DocumentSelection, _ room: ByteReservation?, awaitedFor time: Duration
     ) async throws(DocumentError) -> ScannedDocument {
         let end = ContinuousClock.now + time
         while true {
             do {
-                return try DocumentScan.scan(path, room: room)
+                return try DocumentScan.scan(path, selection, room: room)
             } catch {
                 guard error.code == .missing, ContinuousClock.now < end else { throw error }
             }

@@ -57,7 +57,7 @@ struct CommandArgumentTests {
         let accept = try AcceptCommand.parse(["--to", name, "--against", name, "--against=\(name)"])
         #expect(accept.to?.path.bytes == [0x61, 0xFF, 0x62])
         #expect(accept.against.map(\.path.bytes) == [[0x61, 0xFF, 0x62], [0x61, 0xFF, 0x62]])
-        #expect(try OfferCommand.parse([name]).path?.path.bytes == [0x61, 0xFF, 0x62])
+        #expect(try OfferCommand.parse([name, "b"]).paths.map(\.path.bytes) == [[0x61, 0xFF, 0x62], [0x62]])
     }
 
     @Test("In JSON a path that is not UTF-8 is there in base64 as well, and no other")

@@ -41,7 +41,7 @@ struct ParsingTests {
 
     @Test("an offer is one thing")
     func offers() throws {
-        #expect(try OfferDraft(path: "x").subject == .document("x"))
+        #expect(try OfferDraft(paths: ["x"]).documentPath?.lastComponent == "x")
         #expect(try OfferDraft(url: "https://swift.org").subject == .webPage("https://swift.org"))
         let draft = try OfferDraft(type: "org.example.a", title: "t", userInfo: #"{"a":1}"#, serve: "cat -n")
         #expect(draft.served()?.arguments == [Array("-n".utf8)])
@@ -51,15 +51,53 @@ struct ParsingTests {
         #expect(try UserInfo(request.userInfo) == ["a": 1])
     }
 
+    @Test("several paths in one folder are one offer")
+    func severalPaths() throws {
+        let scratch = try ScratchFolder("several")
+        defer { scratch.remove() }
+        for name in ["notes.md", "drawing.svg", "photos/x"] { try scratch.write("text", to: name) }
+        try FileManager.default.createSymbolicLink(atPath: scratch.path + "/same", withDestinationPath: scratch.path)
+        func request(_ names: String..., title: String? = nil) throws -> WireOfferRequest {
+            let paths = names.map { FilePath($0.hasPrefix("/") ? $0 : scratch.path + "/" + $0) }
+            return try OfferDraft(paths: paths, title: title).request()
+        }
+        func refusal(_ names: String...) -> String {
+            let paths = names.map { FilePath($0.hasPrefix("/") ? $0 : scratch.path + "/" + $0) }
+            let error = #expect(throws: CommandError.self) { _ = try OfferDraft(paths: paths).request() }
+            return error?.message ?? ""
+        }
+        let several = try request("notes.md", "photos/", "./drawing.svg", "notes.md")
+        #expect(several.documentPath.isEmpty && several.folderEntries.folder == Data(scratch.path.utf8))
+        #expect(several.folderEntries.names == ["drawing.svg", "notes.md", "photos"].map { Data($0.utf8) })
+        #expect(several.title == "notes.md and 2 more")
+        #expect(try request("notes.md", "photos", title: "Trip").title == "Trip")
+        // A folder may be written in several ways.
+        #expect(try request("notes.md", "same/photos", "photos/../drawing.svg").folderEntries.names.count == 3)
+        let one = try request("notes.md", "photos/../notes.md")
+        #expect(one.documentPath == Data((scratch.path + "/notes.md").utf8))
+        #expect(!one.hasFolderEntries && one.title.isEmpty)
+
+        #expect(refusal("notes.md", "photos/x").hasSuffix("offer each by itself, or a folder that has both"))
+        #expect(refusal("notes.md", ".").contains("different folders"))
+        #expect(refusal("notes.md", "gone").hasSuffix("/gone does not exist: check the name"))
+        #expect(refusal("/etc", "/tmp").contains("no name"))
+        #expect(refusal("/etc", "/").contains("no name"))
+        let many = #expect(throws: CommandError.self) { try OfferDraft(paths: (0...1000).map { FilePath("\($0)") }) }
+        #expect(many?.message.hasPrefix("1001 paths are too many") == true)
+
+        let command = try BatonCommand.parseAsRoot(["offer", "a", "--title", "t", "b"]) as? OfferCommand
+        #expect(command?.paths.map(\.text) == ["a", "b"])
+    }
+
     @Test("what cannot be offered is told why")
     func refusedOffers() {
         func refusal(_ make: @autoclosure () throws -> OfferDraft) -> CommandError? {
             #expect(throws: CommandError.self) { _ = try make().request() }
         }
         #expect(refusal(try OfferDraft())?.status == .usage)
-        #expect(refusal(try OfferDraft(path: "a", url: "https://a.b"))?.status == .usage)
-        #expect(refusal(try OfferDraft(path: "a", userInfo: "{}"))?.status == .usage)
-        #expect(refusal(try OfferDraft(path: "a", throughShell: true))?.status == .usage)
+        #expect(refusal(try OfferDraft(paths: ["a"], url: "https://a.b"))?.status == .usage)
+        #expect(refusal(try OfferDraft(paths: ["a"], userInfo: "{}"))?.status == .usage)
+        #expect(refusal(try OfferDraft(paths: ["a"], throughShell: true))?.status == .usage)
         #expect(refusal(try OfferDraft(url: "ftp://a.b"))?.status == .usage)
         #expect(refusal(try OfferDraft(url: "https://"))?.status == .usage)
         #expect(refusal(try OfferDraft(type: ""))?.status == .usage)
@@ -68,9 +106,9 @@ struct ParsingTests {
         #expect(refusal(try OfferDraft(type: "a", serve: " "))?.status == .usage)
         #expect(refusal(try OfferDraft(type: "a", userInfo: "@"))?.status == .usage)
         #expect(refusal(try OfferDraft(type: "a", userInfo: "@/nonexistent/file"))?.status == .usage)
-        #expect(refusal(try OfferDraft(path: "/nonexistent/file"))?.code == "documentUnreadable")
-        #expect(refusal(try OfferDraft(path: "/"))?.message.contains("folder") == true)
-        #expect(refusal(try OfferDraft(path: "/dev/null"))?.code == "documentUnreadable")
+        #expect(refusal(try OfferDraft(paths: ["/nonexistent/file"]))?.code == "documentUnreadable")
+        #expect(refusal(try OfferDraft(paths: ["/"]))?.message.contains("folder") == true)
+        #expect(refusal(try OfferDraft(paths: ["/dev/null"]))?.code == "documentUnreadable")
     }
 
     @Test("A `..` behind a link leads where the system says, and a link in last place keeps its name")
@@ -89,7 +127,7 @@ struct ParsingTests {
         let meant = try path("cur/../report").stat()
         for absolute in [
             CommandEnvironment.absolute(path("cur/../report")), try DocumentCheck.check(path("cur/../report")),
-            try #require(try OfferDraft(path: path("cur/../report")).documentPath),
+            try #require(try OfferDraft(paths: [path("cur/../report")]).documentPath),
         ] {
             let found = try absolute.stat()
             #expect(found.inode == meant.inode, "\(absolute)")

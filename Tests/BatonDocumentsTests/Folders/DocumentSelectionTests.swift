@@ -39,6 +39,16 @@ struct DocumentSelectionTests {
         #expect(try paths(DocumentScan.scan(folder, selection("b"))) == ["", "b"])
     }
 
+    @Test("A link is sent if it leads to what is selected, and else left out")
+    func links() throws {
+        for (name, target) in [("kept", "photos/x"), ("photos/up", "../b"), ("dangling", "a"), ("photos/out", "../a")] {
+            try #require(symlink(target, folder.appending(name).string) == 0)
+        }
+        let document = try DocumentScan.scan(folder, selection("b", "photos", "kept", "dangling"))
+        #expect(paths(document) == ["", "b", "kept", "photos", "photos/up", "photos/x"])
+        #expect(document.leftOut.count == 2)
+    }
+
     @Test("Each selection is a document of its own, and none is the whole folder")
     func identity() throws {
         let one = try DocumentScan.scan(folder, selection("a", "b")).identity

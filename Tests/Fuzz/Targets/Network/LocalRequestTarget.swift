@@ -20,6 +20,7 @@ enum LocalRequestTarget: FuzzTarget {
         guard let kind = try? WireRequest.decode(Array(bytes)) else { return }
         switch kind {
         case .offer(let request):
+            check(selectionIn: request)
             guard let activity = try? OfferedActivity(request, document: nil) else { return }
             try check(activity)
         case .accept(let request):
@@ -134,6 +135,19 @@ enum LocalRequestTarget: FuzzTarget {
         }
     }
 
+    /// Selected entries are names within their bounds, each of them once.
+    private static func check(selectionIn request: WireOfferRequest) {
+        do throws(HandoffError) {
+            let names = try OfferedActivity.selection(request.folderEntries.names).names
+            expect(Set(names) == Set(request.folderEntries.names.map(Array.init)), "other names: \(names)")
+            expect(Set(names).count == names.count, "a name that is there twice: \(names)")
+            expect(names.allSatisfy { (try? DocumentLabel($0)) != nil }, "a name that is none: \(names)")
+            expect(names.count <= DocumentSelection.nameLimit, "\(names.count) names")
+        } catch {
+            expect(error.code == .invalidRequest, "\(error)")
+        }
+    }
+
     private static func check(_ activity: OfferedActivity) throws {
         let response = WireResponse.OneOf_Kind.payload(
             .with {
@@ -197,7 +211,12 @@ enum LocalRequestTarget: FuzzTarget {
             {
                 $0.type = "a b"
                 $0.exclusive = true
-            }, { $0.title = String(repeating: "👩‍👩‍👧‍👦", count: 41) },
+            },
+            {
+                $0.folderEntries.folder = Data("/a".utf8)
+                $0.folderEntries.names = ["c", "b", "c"].map { Data($0.utf8) }
+            }, { $0.folderEntries.names = [Data("../a".utf8), Data()] },
+            { $0.title = String(repeating: "👩‍👩‍👧‍👦", count: 41) },
         ]
         let requests: [WireRequest.OneOf_Kind] =
             offers.map { change in .offer(.with(change)) } + [
