@@ -264,7 +264,7 @@ struct ProcessTests {
         for input in ["", "\n", "hello\n", String(key) + "\n", String(repeating: "q", count: 10_000)] {
             let result = try await BuiltCommand.run(["account", "join"], home: home, input: input)
             #expect(result.status == ExitStatus.usage.rawValue)
-            #expect(result.errors.hasPrefix("baton: "))
+            #expect(result.errors.contains("\nbaton: "), "\(result.errors)")
             #expect(!result.errors.contains(String(key)))
         }
         let open = try folder.write(made.output, to: "open", mode: 0o640).string
