@@ -252,7 +252,11 @@ extension Diagnosis {
                     .deviceMulticast, because: "\(name) is heard here, and nobody knows whether it hears this device")
             }
             guard !isLate else { return .notMeasured(.deviceMulticast, because: Diagnosis.tooBusy) }
-            if answersUnicast, device != nil || isReached { return network("\(shownAddresses) answers by unicast") }
+            // Avahi answers by unicast only where it announces a node. The record of the node rarely fits into such an
+            // answer, which has 512 bytes at most. Another account's node would be heard by multicast.
+            if answersUnicast, Set(facts.addresses).isDisjoint(with: heard.heard.keys) {
+                return network("\(shownAddresses) answers by unicast")
+            }
             if unicast.contains(.refused) {
                 return .problem(
                     .avahiThere, of: name, evidence: ["\(shownAddresses): UDP port 5353 is refused"], remedy: there)

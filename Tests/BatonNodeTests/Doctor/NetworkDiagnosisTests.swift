@@ -243,6 +243,19 @@ struct NetworkDiagnosisTests {
         #expect(findings.first { $0.check == .incoming }?.result == .notMeasured)
     }
 
+    @Test("A device that answers by unicast only, and lets nobody in, shows that multicast does not pass")
+    func unicast() throws {
+        var world = try RoadWorld()
+        world.fail(.silent)
+        let announced = world.heard.heard
+        world.silence()
+        world.heard.unicast = [RoadWorld.address: .answered([])]
+        #expect(Self.causes(world.findings) == [.portBlockedThere, .noMulticast])
+        // Its node is of another account.
+        world.heard.heard = announced.mapValues { _ in .init(texts: [[1]]) }
+        #expect(!Self.causes(world.findings).contains(.noMulticast))
+    }
+
     @Test("A connection that the device made tells this side's block and its own")
     func byItsConnection() throws {
         var world = try RoadWorld()
