@@ -57,15 +57,18 @@ struct LabFault: Sendable, CustomTestStringConvertible {
     private static let firewalld = """
         cp -a /etc/firewalld $BATON_HOME/firewalld
         unshare --mount sh -ec 'mount --bind $BATON_HOME/firewalld /etc/firewalld
-            mount -t tmpfs none /run; mount -t tmpfs none /var/log; exec firewalld --nofork --nopid' &
+            mount -t tmpfs none /run; mount -t tmpfs none /var/log; exec firewalld --nofork --nopid' >/dev/null 2>&1 &
         until firewall-cmd --state >/dev/null 2>&1; do sleep 0.1; done
         firewall-cmd --permanent --zone=work --change-interface=eth0 >/dev/null 2>&1
         firewall-cmd --reload
         wait
         """
 
+    private static let ofRoute: Set<String> = ["vpnTakesRoute", "noRoute"]
+
     private static let ofHome: Set<String> = [
         "noNode", "portTaken", "handoffOff", "rulesMistake", "wrongRights", "diskFull", "diskReadOnly",
+        "unusableAccount",
     ]
 
     static let alone: [LabFault] = [
@@ -109,8 +112,8 @@ struct LabFault: Sendable, CustomTestStringConvertible {
                     print("ready", flush=True)
                     time.sleep(1000)'
                     """),
-            ], causes: ["portTaken"], hides: ofPeer.union(["noNode"])),
-        LabFault(name: "no node", steps: [.stopNode(1)], causes: ["noNode"], hides: ofPeer),
+            ], causes: ["portTaken"], hides: ofPeer.subtracting(ofRoute).union(["noNode"])),
+        LabFault(name: "no node", steps: [.stopNode(1)], causes: ["noNode"], hides: ofPeer.subtracting(ofRoute)),
         LabFault(name: "Handoff off", steps: [.script(host: 1, "$BATON handoff off")], causes: ["handoffOff"]),
         LabFault(
             name: "a mistake in the rules",
@@ -120,6 +123,11 @@ struct LabFault: Sendable, CustomTestStringConvertible {
             causes: ["rulesMistake"]),
         LabFault(
             name: "wrong rights", steps: [.script(host: 1, "chmod 755 $BATON_HOME/state")], causes: ["wrongRights"]),
+        // It starts Avahi, which the next ones stop.
+        LabFault(
+            name: "Avahi ignores the interface",
+            steps: [.lab(["avahi", "1", "stop"]), .lab(["avahi", "1", "start", "deny-interfaces=eth0"])],
+            causes: ["avahiIgnores"]),
         LabFault(
             name: "no bus", steps: [.lab(["bus", "1", "stop"])], causes: ["noBus"],
             hides: ["noAvahi", "avahiStopped", "avahiHangs", "avahiIgnores"]),
@@ -134,10 +142,6 @@ struct LabFault: Sendable, CustomTestStringConvertible {
             name: "Avahi hangs",
             steps: [.script(host: 1, "read -r pid rest <$BATON_HOME/../avahi.pid; kill -STOP $pid")],
             causes: ["avahiHangs"], hides: ["avahiIgnores"]),
-        LabFault(
-            name: "Avahi ignores the interface",
-            steps: [.lab(["avahi", "1", "stop"]), .lab(["avahi", "1", "start", "deny-interfaces=eth0"])],
-            causes: ["avahiIgnores"]),
         LabFault(
             name: "a second stack",
             steps: [
@@ -167,7 +171,7 @@ struct LabFault: Sendable, CustomTestStringConvertible {
             hides: ["noMulticast"]),
         LabFault(
             name: "the port is blocked there", steps: [.script(host: 2, filter("tcp dport $PORT drop"))],
-            causes: ["portBlockedThere"], hides: ["portBlockedHere", "blocked5353There"]),
+            causes: ["portBlockedThere"], hides: ["portBlockedHere", "blocked5353There", "nodeGoneThere"]),
         LabFault(
             name: "the port is blocked here", steps: [.script(host: 1, filter("tcp dport $PORT drop"))],
             causes: ["portBlockedHere"]),
@@ -175,7 +179,7 @@ struct LabFault: Sendable, CustomTestStringConvertible {
             name: "the port is blocked on both sides",
             steps: [1, 2].map { .script(host: $0, filter("tcp dport $PORT drop")) },
             // Nobody gets in, so that nobody can be asked to try.
-            causes: ["portBlockedThere"], hides: ["portBlockedHere", "blocked5353There"]),
+            causes: ["portBlockedThere"], hides: ["portBlockedHere", "blocked5353There", "nodeGoneThere"]),
         LabFault(
             name: "no multicast between the two",
             steps: [
@@ -188,10 +192,10 @@ struct LabFault: Sendable, CustomTestStringConvertible {
                 .lab(["switch", "bridge", "link", "set", "dev", "host1", "isolated", "on"]),
                 .lab(["switch", "bridge", "link", "set", "dev", "host2", "isolated", "on"]),
                 .script(host: 1, "ip neigh flush dev eth0"), .script(host: 2, "ip neigh flush dev eth0"),
-            ], causes: ["answersNowhere"], hides: ofPeer),
+            ], causes: ["answersNowhere"], hides: ofPeer.subtracting(ofRoute)),
         LabFault(
             name: "no node there", steps: [.stopNode(2)], causes: ["nodeGoneThere"],
-            hides: ofPeer.subtracting(["noRoute", "vpnTakesRoute"])),
+            hides: ofPeer.subtracting(ofRoute).subtracting(["portBlockedThere", "avahiThere"])),
         LabFault(
             name: "a VPN takes the route",
             steps: [
@@ -201,7 +205,7 @@ struct LabFault: Sendable, CustomTestStringConvertible {
                     ip link add vpn0 type veth peer name vpn1; ip addr add 10.9.0.1/24 dev vpn0
                     ip link set vpn0 up; ip link set vpn1 up; ip route add 10.77.0.0/25 dev vpn0
                     """)
-            ], causes: ["vpnTakesRoute"], hides: ofPeer),
+            ], causes: ["vpnTakesRoute"], hides: ofPeer.subtracting(["noRoute"])),
         LabFault(
             name: "no route",
             steps: [
@@ -214,7 +218,9 @@ struct LabFault: Sendable, CustomTestStringConvertible {
                 .script(
                     host: 1, "ip -o link | cut -d ' ' -f 2 | cut -d @ -f 1 | tr -d : | xargs -I I ip link set I down")
             ], causes: ["noNetwork"],
-            hides: ofPeer.union(["blockedIn5353", "blockedOut5353", "avahiIgnores", "avahiStopped"])),
+            hides: ofPeer.union([
+                "blockedIn5353", "blockedOut5353", "avahiIgnores", "avahiStopped", "avahiHangs", "noAvahi",
+            ])),
     ]
 
     /// The faults of this run: in a nightly one each fault, and pairs of a seed that is printed; else a few.
