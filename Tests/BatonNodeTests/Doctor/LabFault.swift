@@ -72,6 +72,7 @@ struct LabFault: Sendable, CustomTestStringConvertible {
     ]
 
     static let alone: [LabFault] = [
+        LabFault(name: "Handoff off", steps: [.script(host: 1, "$BATON handoff off")], causes: ["handoffOff"]),
         // First, because they need the bus and the home of the next ones.
         LabFault(
             name: "ufw", steps: [.script(host: 1, ufw)], causes: ["blockedIn5353", "portBlockedHere"],
@@ -114,7 +115,6 @@ struct LabFault: Sendable, CustomTestStringConvertible {
                     """),
             ], causes: ["portTaken"], hides: ofPeer.subtracting(ofRoute).union(["noNode"])),
         LabFault(name: "no node", steps: [.stopNode(1)], causes: ["noNode"], hides: ofPeer.subtracting(ofRoute)),
-        LabFault(name: "Handoff off", steps: [.script(host: 1, "$BATON handoff off")], causes: ["handoffOff"]),
         LabFault(
             name: "a mistake in the rules",
             steps: [
@@ -236,7 +236,8 @@ struct LabFault: Sendable, CustomTestStringConvertible {
         let seed = environment["BATON_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
         print("faults of seed \(seed)")
         var generator = SeededGenerator(seed: seed)
-        // In the order of the list: the last one takes every network away, also one that another fault has made.
+        // In the order of the list: the first one needs the node, and the last one takes every network away, also one
+        // that another fault has made.
         let pairs = alone.indices.flatMap { first in alone.indices[(first + 1)...].map { [alone[first], alone[$0]] } }
         let count = environment["BATON_PAIRS"].flatMap { Int($0) } ?? 12
         return alone.map { [$0] } + pairs.shuffled(using: &generator).prefix(count)
