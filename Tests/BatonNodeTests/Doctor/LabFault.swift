@@ -95,7 +95,7 @@ struct LabFault: Sendable, CustomTestStringConvertible {
                 cp -a $BATON_HOME/copy/. $BATON_HOME/state/
                 """),
         LabFault(
-            name: "a disk that is read-only", steps: [], causes: ["diskReadOnly"],
+            name: "a disk that is read-only", steps: [], causes: ["diskReadOnly"], hides: ["diskFull"],
             around: """
                 mount --bind $BATON_HOME/state $BATON_HOME/state
                 mount -o remount,bind,ro $BATON_HOME/state
