@@ -3,8 +3,8 @@
 
 import PackageDescription
 
-/// Without visible imports of members: the compiler takes now one and now another module that has the headers for the
-/// owner of `struct stat`, by how it puts a target's files into batches, where Foundation is among the imports.
+/// Without visible imports of members. If Foundation is among the imports, the compiler takes now one and now another
+/// module for the owner of `struct stat`: that depends on how it puts a target's files into batches.
 let settingsForStatus: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),

@@ -62,7 +62,7 @@ struct DialingTests {
         }
         #expect(error?.code == .limitExceeded)
         #expect(reached.withLock { $0.count } == bound)
-        // Who has been given up leaves its place to the next.
+        // A device that was given up leaves its place to the next.
         for socket in reached.withLock({ $0 }) { socket.close() }
         try await eventually("they are dialled once more") { reached.withLock { $0.count } == 2 * bound }
         for socket in reached.withLock({ $0 }) { socket.close() }
@@ -100,7 +100,7 @@ struct DialingTests {
         }
         #expect(error?.code == .limitExceeded && error?.message.contains("are being dialled") == true)
         #expect(reached.withLock { $0.count } == 3)
-        // One that a connection has shown finds its place beside them.
+        // A device that a connection has shown finds its place beside them.
         await parts.directory.prove(devices[3])
         let proved = Task { [connections = parts.connections, device = devices[3]] in
             try await connections.connection(to: device, isWanted: true)

@@ -82,7 +82,7 @@ struct LabHandoffTests {
 
         let ended = try await offer.command.end(by: SIGTERM)
         #expect(ended.status == 0)
-        // What the other device is told of a failure names no place of this one.
+        // The failure that the other device hears names no place of this one.
         let failed = try #require(ended.events.first { $0.event == "failed" })
         #expect(failed.code == "destinationExists" && failed.message?.contains("is there already") == true)
         #expect(!ended.lines.contains { $0.contains(folder.path) })

@@ -133,7 +133,7 @@ extension LabHandoffTests {
             #expect(try await lab.run(1, "activities", "--json").lines.isEmpty)
             #expect(try await device("phone", on: 1, lab) == nil)
 
-            // Who slept: announces itself under the old keys, is dialled, and catches up.
+            // The device that slept announces itself under the old keys, is dialled, and catches up.
             let desktop = try await lab.startNode(2).command
             try await awaitKnowledge(of: "desktop", on: 1, lab)
             try await lab.watch(2).listed("Shell")
@@ -147,7 +147,7 @@ extension LabHandoffTests {
                 try await expectNoTravelledKeys(of: node, on: host, lab)
             }
 
-            // Who joins takes the state over before the key is gone.
+            // A device that joins takes the state over before the key is gone.
             let joining = try await lab.run(
                 4, "account", "join", "--name", "tablet", "--key-file", lab.keyFile.path)
             #expect(joining.status == 0, "\(joining.errors)")
@@ -268,7 +268,7 @@ extension LabHandoffTests {
             #expect(try await revoke(lab, on: 2, id).status == 0)
             try lab.lab.command("link", "2", "up")
             // Neither can open what the other announces now.
-            // Who slept is told by both, and tells each what it has of the other.
+            // The device that slept is told by both, and tells each what it has of the other.
             _ = try await lab.startNode(5)
             for host in [1, 2, 5] {
                 try await eventually("host \(host) says that both lists hold", within: .seconds(60)) {

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 extension LabHandoffTests {
-    /// What goes wrong between hosts: each time one typed answer, and nothing half-written.
+    /// Trouble between hosts: each has one typed answer, and leaves nothing half-written.
     ///
     /// In the other suite, so that only one lab of theirs is there at a time.
     @Suite(.timeLimit(.minutes(3)))
@@ -143,8 +143,7 @@ extension LabHandoffTests {
                 #expect(ended.status == 0, "\(change): \(ended.errors)")
                 #expect(
                     ended.events.contains { $0.event == "interrupted" && $0.code == "documentChanged" }, "\(change)")
-                // What had come of the other version is not sent again, but for the chunks that differ or were on their
-                // way.
+                // Chunks of the other version that came are not sent again, unless they differ or were on their way.
                 let sent = try await lab.sentBytes(1) - before
                 print("a film of \(Self.size) bytes that \(change): \(sent) were sent")
                 #expect(sent < Self.size * 5 / 4, "\(change)")
@@ -283,7 +282,7 @@ extension LabHandoffTests {
             try await eventually("it is taken again", within: .seconds(30)) {
                 offer.command.events.count { $0.event == "taken" } == 2
             }
-            // Who takes it again was told by a connection; the list may be a little behind.
+            // The device that takes it again was told by a connection. The list may be a little behind.
             try await eventually("it is listed again", within: .seconds(30)) {
                 watch.events.contains { $0.id == anew.id }
             }
@@ -328,7 +327,7 @@ extension LabHandoffTests {
             #expect(try await holder.end().status == 0)
             try await eventually("it is free again") { try await lab.run(3, "accept", "--json").status == 0 }
 
-            // Who gave up before the application answered holds nothing, though the answer comes after all.
+            // A device that gave up before the application answered holds nothing, though the answer comes after all.
             offer.command.program.signal(SIGSTOP)
             let hasty = try lab.start(2, "accept", "--json")
             try await hasty.event("willContinue")

@@ -25,7 +25,7 @@ struct AccountCreateCommand: AsyncParsableCommand {
     @Option(name: .long, help: "What the other devices call this one. (default: the host's name)")
     var name: CommandArgument?
 
-    /// What a user does with a new account.
+    /// The next step of a user who has made an account.
     static let next = "`baton account invite` adds another device"
 
     func run() async throws {

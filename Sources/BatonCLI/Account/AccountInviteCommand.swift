@@ -81,7 +81,7 @@ private struct InvitationDialogue {
     private let server: InvitationServer
     private let announcement: InvitationAnnouncement
     private let account: AccountID
-    /// What was said of the announcement last.
+    /// The last event of the announcement that the user was told of.
     private var said: InvitationAnnouncement.Event?
     /// Whether a question is open. A line that comes at another time is not taken for digits.
     private var isAsking = false

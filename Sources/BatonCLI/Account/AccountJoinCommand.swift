@@ -60,7 +60,7 @@ struct AccountJoinCommand: AsyncParsableCommand {
     /// How long to look for another device: 10 s.
     private static let patience = Duration.seconds(10)
 
-    /// What a user does on a device that has joined.
+    /// The next step of a user whose device has joined.
     static let next = "`baton devices` shows the others"
 
     func run() async throws {

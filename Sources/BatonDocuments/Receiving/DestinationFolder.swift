@@ -8,8 +8,8 @@ package import SystemPackage
 /// The folder that a document is received into, held open: names are looked up in this folder and in no other, whatever
 /// happens to its path meanwhile.
 ///
-/// It is opened when the user says yes, before the other device hears of it. Who puts a link in its place afterwards
-/// diverts nothing.
+/// It is opened when the user says yes, before the other device hears of it. A link that somebody puts in its place
+/// later diverts nothing.
 package final class DestinationFolder: Sendable {
     /// The path the user gave.
     package let path: FilePath
@@ -111,7 +111,7 @@ package final class DestinationFolder: Sendable {
     /// Whether two were the same folder when they were opened, by whatever path.
     package func isSame(as other: DestinationFolder) -> Bool { resolvedPath == other.resolvedPath }
 
-    /// What the kernel says to a call that receiving needs; nil when it has it.
+    /// The error of a call that receiving needs; nil if the kernel has it.
     private static func refusal(of call: NeededCall, in folder: borrowing OwnedDescriptor) -> Errno? {
         switch call {
         case .openBeneath:
@@ -232,7 +232,7 @@ package final class DestinationFolder: Sendable {
                 found = try SystemCalls.open(name, beneath: file, flags)
             }
             let status = try SystemCalls.status(of: found)
-            // One that has a second name somewhere would be written to there as well.
+            // A file that has a second name somewhere would be written to there as well.
             guard
                 status.st_mode & S_IFMT == S_IFREG, status.st_ino == inode, status.st_uid == geteuid(),
                 status.st_nlink == 1

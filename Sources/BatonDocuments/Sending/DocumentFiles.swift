@@ -16,7 +16,7 @@ final class DocumentFiles: Sendable {
         case folder(OwnedDescriptor)
     }
 
-    /// What the document consists of.
+    /// The entries of the document.
     let tree: DocumentTree
 
     private let path: FilePath
@@ -68,10 +68,9 @@ final class DocumentFiles: Sendable {
         }
     }
 
-    /// Makes sure that all of a folder is as it was offered: every file, one without bytes as well, and every folder,
-    /// whose time tells that something has come, gone or got another name in it; and the folder itself, in whose place
-    /// another one may stand. Then it is walked again, because what came and went, such as the lock of an editor, is no
-    /// change.
+    /// Makes sure that all of a folder is as it was offered: each file, each folder in it, and the folder itself, in
+    /// whose place another one may stand. The time of a folder tells that an entry has come, gone or got another name.
+    /// Then the folder is walked again, because the lock of an editor, which came and went, is no change.
     ///
     /// - Throws: `sourceChanged`; `unreadable`, `readFailed`, `busy`, `cancelled`: nobody knows whether it is.
     func requireUnchangedFolder() throws(DocumentError) {
@@ -87,9 +86,9 @@ final class DocumentFiles: Sendable {
         guard isSame else { throw DocumentError(.sourceChanged, tree.label.description) }
     }
 
-    /// What stands at the path now; nil where it is no document any more.
+    /// Looks at the path again; nil if no document is there any more.
     ///
-    /// - Throws: that nobody knows.
+    /// - Throws: `unreadable`, `readFailed`, `busy` or `cancelled`: nobody knows what is there.
     private func treeNow() throws(DocumentError) -> DocumentTree? {
         do throws(DocumentError) {
             return try DocumentScan.scan(path, selection).tree
@@ -99,10 +98,10 @@ final class DocumentFiles: Sendable {
         }
     }
 
-    /// Makes sure, right after a folder was walked, that nothing has come or gone since: its folders are walked one
-    /// after the other, and what is moved from one to another meanwhile may have been found in neither.
+    /// Makes sure, right after a folder was walked, that nothing has come or gone since. Its folders are walked one
+    /// after the other, so that an entry that moves from one to another may be found in neither.
     ///
-    /// - Throws: `sourceChanged`; it is to be walked again then. `unreadable`, `readFailed`, `busy`.
+    /// - Throws: `sourceChanged`: walk it again. `unreadable`, `readFailed`, `busy`.
     func requireUntouchedFolder() throws(DocumentError) {
         if try wasTouched() { throw DocumentError(.sourceChanged, tree.label.description) }
     }
@@ -115,7 +114,7 @@ final class DocumentFiles: Sendable {
         switch root {
         case .file: return false
         case .folder(let folder):
-            // One that was moved away is the one that was offered still.
+            // A folder that was moved away is the one that was offered, as before.
             var wasTouched = SystemCalls.leads(path, to: folder) == false
             for index in 0..<tree.entryCount {
                 if try !isUntouched(tree[index], in: folder) { wasTouched = true }
@@ -146,7 +145,7 @@ final class DocumentFiles: Sendable {
             else { throw DocumentError(.sourceChanged, tree.displayed(entry.path)) }
             return true
         case .folder: return identity.modified == entry.modified && status.permissionBits == entry.permissions
-        // One that leads elsewhere now is another one, of which its folder tells.
+        // A link cannot change in place: another one changes the time of its folder.
         case .link: return true
         }
     }

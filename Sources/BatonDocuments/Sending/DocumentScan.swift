@@ -19,9 +19,9 @@ package enum DocumentScan {
     /// - Parameters:
     ///   - selection: the entries to look at, if `path` is a folder. Nothing but a folder is looked at for them.
     ///   - room: what the tree takes of a budget; nil, the default, takes nothing.
-    /// - Throws: `missing` (also for a selected entry), `unreadable` (with the name of what cannot be read), `notRegularFile`, `noName`,
-    ///   `tooManyEntries`, `tooDeep`, `tooLarge`, `sourceChanged` for a folder that changed each time it was walked;
-    ///   `busy` where the budget has no room; `cancelled` when the task is.
+    /// - Throws: `missing`, also for a selected entry; `unreadable`, with the name of the entry; `sourceChanged` for a
+    ///   folder that changed each time it was walked; `busy` if the budget has no room; `cancelled` when the task is.
+    ///   Also `notRegularFile`, `noName`, `tooManyEntries`, `tooDeep` and `tooLarge`.
     package static func scan(
         _ path: FilePath, _ selection: DocumentSelection = .all, room: ByteReservation? = nil
     ) throws(DocumentError) -> ScannedDocument {
@@ -60,7 +60,7 @@ package enum DocumentScan {
                 return try scanFolder(path, label, selection, room, keepsInodes, walked)
             } catch {
                 guard error.code == .sourceChanged else { throw error }
-                // What the last walk took is for the next one.
+                // The next walk takes the room of this one.
                 if let room { room.shrink(by: room.bytes) }
             }
         }
@@ -120,11 +120,11 @@ extension stat {
 }
 
 extension DocumentEntry.File {
-    /// Bytes that a file has to lack on the disk to be taken for one with holes: a block. What file systems keep in the
-    /// inode is smaller; what they compress is taken for one, which only costs looking for zeros.
+    /// Bytes that a file has to lack on the disk to be taken for one with holes: a block. A file that is kept in its
+    /// inode is smaller. A compressed file is taken for one with holes, which only costs looking for zeros.
     private static let sparseMargin: Int64 = 4 << 10
 
-    /// What a status says of a regular file, whose state this is.
+    /// A regular file, from its status.
     init(_ status: stat, _ identity: FileIdentity) {
         self.init(
             size: identity.size, isExecutable: status.st_mode & S_IXUSR != 0,

@@ -13,7 +13,7 @@ package struct DocumentSource: Sendable, Hashable {
     package var selection = DocumentSelection.all
     /// The name it is offered under: the last component of `path`, also where that is a symbolic link.
     package let label: DocumentLabel
-    /// What tells whether it is still the same, unchanged file; of a folder nothing but which one it is.
+    /// The state of a file, which shows a change of it. Of a folder it only says which one it is.
     package let identity: FileIdentity
     /// Read, write and execute bits of owner, group and others (0 to 0o777); set-id and sticky bits are never offered.
     package let permissions: UInt16
@@ -28,7 +28,7 @@ package struct DocumentSource: Sendable, Hashable {
     package struct Folder: Sendable, Hashable {
         /// Bytes of all files.
         package let size: UInt64
-        /// What will not be sent.
+        /// The entries that will not be sent.
         package let leftOut: ScannedDocument.LeftOut
     }
 
@@ -126,11 +126,11 @@ struct OpenedDocument: ~Copyable {
     consuming func takeFile() -> OwnedDescriptor { file }
 }
 
-/// What tells one state of a file from another: which file it is, its size, and when its content and its entry changed.
+/// One state of a file: which file it is, its size, and when its content and its entry changed.
 ///
-/// An edit in place within one tick of the file system's clock is not seen, nor one by who has been writing already,
-/// unless the state is a settled one (``SystemCalls/settledStatus(of:sleep:)``). Nor is one after which the old time is
-/// set again on FAT and exFAT, which have no time that programs cannot set.
+/// A settled state (``SystemCalls/settledStatus(of:sleep:)``) shows each later edit. Another state misses an edit in
+/// place within one tick of the file system's clock. On FAT and exFAT programs can set all times, so that an edit after
+/// which the old time is set again is not seen.
 package struct FileIdentity: Sendable, Hashable {
     /// A time of the file system's clock.
     package struct Time: Sendable, Hashable {
@@ -148,8 +148,8 @@ package struct FileIdentity: Sendable, Hashable {
 
     /// The file system.
     package let device: UInt64
-    /// The file's number in it; where the file system does not keep it, when the file was made, in nanoseconds since
-    /// 1970, or 0 where that is not kept either.
+    /// The file's number in it. If the file system does not keep numbers, it is the time at which the file was made, in
+    /// nanoseconds since 1970, or 0 if that is not kept either.
     package private(set) var inode: UInt64
     /// Bytes.
     package let size: UInt64

@@ -6,8 +6,8 @@ import SystemPackage
 
 /// One walk through a folder, in the order of a manifest.
 ///
-/// It holds one descriptor for each level, 65 at most, and the names of the folders on the way; with the entries that
-/// is bounded by the limits of ``DocumentTree``, and taken of its room. It ends at the next entry when its task is
+/// It holds one descriptor for each level, 65 at most, the names of the folders on the way, and the entries. The limits
+/// of ``DocumentTree`` bound these, and they take room of a budget. The walk ends at the next entry when its task is
 /// cancelled.
 struct FolderWalk {
     /// Bytes that a list of names takes for each, beside the name.
@@ -103,7 +103,7 @@ struct FolderWalk {
                         path: entry, kind: .file(file), modified: modified, permissions: status.permissionBits))
             case S_IFLNK:
                 let bytes = try SystemCalls.target(ofLink: name, in: folder, limit: LinkTarget.maximumLength + 1)
-                guard let target = LinkTarget(bytes, at: entry), isOffered(target, from: entry) else {
+                guard let target = LinkTarget(bytes, at: entry), isOffered(target.top(from: entry)) else {
                     return leftOut.add(entry)
                 }
                 try builder.append(DocumentEntry(path: entry, kind: .link(target), modified: modified))
@@ -119,13 +119,8 @@ struct FolderWalk {
         }
     }
 
-    /// Whether a link leads to an entry that is offered, as far as its names tell.
-    private func isOffered(_ target: LinkTarget, from entry: EntryPath) -> Bool {
-        let names = target.bytes.split(separator: UInt8(ascii: "/")).filter { Array($0) != [UInt8(ascii: ".")] }
-        let ups = names.prefix { $0.elementsEqual("..".utf8) }.count
-        guard !selection.isAll, ups == entry.depth - 1, let first = names.dropFirst(ups).first else { return true }
-        return selection.names.contains(Array(first))
-    }
+    /// Whether the entry of this name in the root is offered; nil is the root itself.
+    private func isOffered(_ top: [UInt8]?) -> Bool { selection.isAll || top.map(selection.names.contains) ?? true }
 
     /// Makes sure that this user may read a file.
     ///

@@ -37,7 +37,7 @@ package struct ScannedDocument: Sendable {
         self.leftOut = leftOut
     }
 
-    /// What a folder has that no document can have: links that lead outside, sockets, pipes and devices.
+    /// Entries of a folder that no document can have: links to what is not sent, sockets, pipes and devices.
     package struct LeftOut: Sendable, Hashable {
         /// How many of them are named at most: 3.
         package static let exampleLimit = 3
@@ -52,13 +52,13 @@ package struct ScannedDocument: Sendable {
             if examples.count < Self.exampleLimit { examples.append(path) }
         }
 
-        /// What the user is to be told; nil where nothing was left out.
+        /// A sentence for the user; nil if nothing was left out.
         package var message: String? {
             guard count > 0 else { return nil }
             let names = examples.map { "'\($0)'" }.joined(separator: ", ")
             let more = count > examples.count ? " and \(count - examples.count) more" : ""
             return
-                "Not sent: \(names)\(more). Links that lead out of the folder, sockets, pipes and devices are left out."
+                "Not sent: \(names)\(more). Links to what is not sent, sockets, pipes and devices are left out."
         }
     }
 }
@@ -66,10 +66,10 @@ package struct ScannedDocument: Sendable {
 extension FileVersion {
     /// The version of a file in this state: XXH3-128 of inode, size and both times.
     ///
-    /// The device's number is not in it: it changes with the order in which disks are found. Nor is an inode that its
-    /// file system does not keep: when the file was made stands for it, without which files that are equal in all else
-    /// could exchange their names. Everything is kept as 8 bytes, big endian. It tells states of one path apart and is
-    /// no secret; it is no checksum of the content.
+    /// The device's number is not in it: it changes with the order in which disks are found. If the file system does
+    /// not keep inodes, the time at which the file was made takes the place of the inode. Without that, two files that
+    /// are equal in all else could exchange their names. Everything is kept as 8 bytes, big endian. It tells states of
+    /// one path apart and is no secret; it is no checksum of the content.
     init(of identity: FileIdentity) {
         let numbers = [
             identity.inode, identity.size, UInt64(bitPattern: identity.modified.seconds),

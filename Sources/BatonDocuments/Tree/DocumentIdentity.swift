@@ -24,9 +24,9 @@ package struct DocumentIdentity: Sendable, Hashable {
     }
 
     /// The identity of what is at a path: checksums (XXH3-128) of numbers of the file system, which are no secret.
-    /// Where it keeps no numbers nothing stands for the file, and the folder's path for the place. Each selection of
-    /// entries is a document of its own, so that what is kept of one is not spent on another: its names belong to its
-    /// place, and nothing stands for the file.
+    /// If the file system keeps no numbers, nothing stands for the file, and the folder's path for the place. Each
+    /// selection of entries is a document of its own, so that the part of one is not spent on another. Its names belong
+    /// to its place, and nothing stands for the file.
     ///
     /// - Parameter keepsInodes: what is said of the file system: for tests.
     init(

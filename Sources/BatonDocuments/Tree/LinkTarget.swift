@@ -30,6 +30,15 @@ package struct LinkTarget: Sendable, Hashable {
         self.bytes = bytes
     }
 
+    /// The name of the entry in the root that the link at `path` leads to or through; nil if it leads to the root.
+    package func top(from path: EntryPath) -> [UInt8]? {
+        var names = path.bytes.split(separator: UInt8(ascii: "/")).dropLast()
+        for name in bytes.split(separator: UInt8(ascii: "/")) where !name.elementsEqual(".".utf8) {
+            if name.elementsEqual("..".utf8) { names = names.dropLast() } else { names.append(name) }
+        }
+        return names.first.map(Array.init)
+    }
+
     /// A target that was looked at before it was kept, or gets no look: tests of attacks see what the look is good for.
     package init(known bytes: ArraySlice<UInt8>) {
         self.bytes = Array(bytes)

@@ -2,8 +2,8 @@
 
 /// Sleep for the tasks of a program that waits for days.
 ///
-/// `Task.sleep` wakes a thread of Dispatch's global pool, and from then on that pool wakes the process once a second: see
-/// ``GlobalPool``.
+/// `Task.sleep` wakes a thread of Dispatch's global pool, and from then on that pool wakes the process once a second
+/// (see ``GlobalPool``).
 package enum Alarm {
     private static let loop = EventLoop(name: "alarms")
 

@@ -85,7 +85,8 @@ package final class EventLoop: SerialExecutor {
         self.work.append(work)
     }
 
-    /// Returns when the loop has run all work that it had when this was called. If the loop hangs, this does not return.
+    /// Returns when the loop has run all work that it had when this was called. If the loop hangs, this does not
+    /// return.
     package func turn() async {
         await withCheckedContinuation { continuation in execute { continuation.resume() } }
     }

@@ -13,13 +13,13 @@ import SwiftProtobuf
 /// Takes revocation lists over, and gives them to the other devices.
 ///
 /// Lives on the node's control loop. Two devices that meet compare their ``AccountState/revision`` (HELLO tells it),
-/// and whoever may lack something asks. Where a connection is there already, or only an advertisement shows that the
-/// other lacks something, the one that has more asks: its request says what it has, and the other asks in turn. So
+/// and whoever may lack something asks. If a connection is there already, or if only an advertisement shows that the
+/// other lacks something, the one that has more asks. Its request says what it has, and the other asks in turn. So
 /// everything is pull, and one question is all it takes.
 actor StateExchange {
     /// A device that could not be told is not tried again before.
     private static let retryInterval = Duration.seconds(20)
-    /// One that waits to be served is asked this often.
+    /// A device that waits to be served is asked this often.
     private static let askingPause = Duration.milliseconds(500)
     /// However often a device announces that it lacks lists, it is told no more often than this.
     private static let leastInterval = Duration.seconds(1)
@@ -100,7 +100,7 @@ actor StateExchange {
         try await stream.answer(
             .accountState(.with { $0.revision = current.state.revision }),
             following: current.travellingLists(wrappedBy: connection.keyEncryptionKey))
-        // What it was told just now it has when it says so, with another question.
+        // The device says with another question that it has what it was told now.
         await note(request.revision, of: device)
         await askIfNeeded(connection, of: device)
     }
@@ -119,8 +119,8 @@ actor StateExchange {
         let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         waiters[id] = (device, change)
         defer { waiters[id] = nil }
-        // One that does not know that it lacks anything is told, and one that has not said that it has it all is asked,
-        // be it just after it was told in vain: now it is there.
+        // The device may not know that it lacks something, or may not have said that it has everything. It is here now,
+        // so that it is told again, even if it was told in vain a moment ago.
         let telling = Task {
             while !Task.isCancelled, isBehind(device) {
                 others[device]?.told = nil
@@ -167,7 +167,7 @@ actor StateExchange {
     }
 
     /// Asks a device for its lists, and takes them over. A question that failed is put again on the same connection, a
-    /// few times: the other side may only have been busy, and it may be long until it is met anew.
+    /// few times. The other side may only have been busy, and the next meeting may be far away.
     private func ask(_ connection: Connection, of device: String) async {
         guard await !hasAnswered(connection, device), others[device]?.isAskedAgain == false else { return }
         others[device]?.isAskedAgain = true
@@ -198,7 +198,8 @@ actor StateExchange {
             _ = try await connection.accountState(asking: account.value.state.revision, within: listsDeadline)
         } catch {
             logger.info("the revocation lists of \(device.prefix(8)) were not taken over: \(error)")
-            // What was told and cannot be taken is not asked for again, or two that cannot come together ask for ever.
+            // Lists that were told and cannot be taken are not asked for again. Otherwise two devices would ask for
+            // ever.
             if !isAnswered { others[device, default: MetDevices.Device()].asked = [] }
         }
         return isAnswered
@@ -235,8 +236,8 @@ actor StateExchange {
         let met = await directory.present.map(\.device.description) + (connections?.devices ?? [])
         await directory.accountChanged()
         await announcer?.rotate(to: account.value.currentKeys)
-        // All at once, which is seldom: with a few at a time, a revoked device that announces others which do not exist
-        // would keep its revocation from whoever has not been met yet.
+        // All at once, which is seldom. A revoked device can announce devices that do not exist. With a few at a time,
+        // these would keep its revocation from devices that have not been met yet.
         for device in Set(met) { Task { await self.inform(device, isWanted: true) } }
         try await persist()
         return true
@@ -318,8 +319,8 @@ actor StateExchange {
     /// Meets a device that announces itself under other keys than this one's.
     func meet(_ heard: OtherwiseKeyed) async {
         if heard.lacksLists {
-            // Whatever it has said: it stopped before it had stored the lists, or an older state of it was brought
-            // back.
+            // This counts more than what it has said: it stopped before it had stored the lists, or an older state of
+            // it was restored.
             if let known = others[heard.device]?.revision, known != 0 {
                 others[heard.device]?.revision = 0
                 others[heard.device]?.asked = []
@@ -358,13 +359,13 @@ actor StateExchange {
         } catch {
             logger.info("\(device.prefix(8)) could not be met: \(error)")
         }
-        // What it was given the chance to ask for it asks for at once; where it does not say so, it is told again.
+        // The device asks at once for what it can have now. If it does not, it is told again.
         if others[device]?.revision != account.value.state.revision { tryAgain(device) }
         return account.value.state.revision != own
     }
 
-    /// Tells a device again that does not show to have what it was told of, or could not be told, after pauses of 2 to
-    /// 32 s, for as long as it is met.
+    /// Tells a device again that could not be told, or does not show that it has the lists. The pauses are 2 to 32 s,
+    /// and the device has to be connected or announced.
     private func tryAgain(_ device: String) {
         guard others[device]?.isToBeToldAgain == false else { return }
         let attempts = others[device]?.attempts ?? 0

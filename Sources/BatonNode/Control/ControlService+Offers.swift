@@ -6,7 +6,7 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 
-/// What applications offer to the other devices.
+/// The offers of applications to the other devices.
 extension ControlService {
     func offer(
         _ activity: OfferedActivity, from application: Connection, on stream: BatonTransport.Stream

@@ -34,7 +34,7 @@ struct ControlService: Sendable {
     func serve(_ incoming: IncomingStream, of application: Connection) async {
         let stream = incoming.stream
         do {
-            // What an offer was read from takes ten times as much as what is kept of it, and goes before the waiting.
+            // The message of an offer takes ten times as much memory as what is kept of it, so it goes before the wait.
             guard let activity = try await answer(incoming, of: application) else { return }
             try await offer(activity, from: application, on: stream)
         } catch let error as HandoffError {

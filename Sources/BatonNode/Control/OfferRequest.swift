@@ -21,7 +21,7 @@ extension OfferedActivity {
     /// The most bytes of all required keys, each with three more.
     static let requiredKeysBound = 1024
 
-    /// What an application wants to offer, checked.
+    /// Checks an offer of an application.
     ///
     /// - Parameters:
     ///   - id: the activity's, where this replaces what it was; else what the application chose, or a new one.
@@ -138,8 +138,8 @@ extension OfferedActivity {
         }
     }
 
-    /// Refuses an activity of the type for browsing the web that is not a page and nothing else: a browser goes on with
-    /// it as well as an application. Other types pass.
+    /// Refuses an activity of the type for browsing the web that has more than a page: a browser has to be able to
+    /// continue it. Other types pass.
     static func requireOnlyPage(
         type: String, webPageURL: String, userInfo: WireDictionaryValue
     ) throws(HandoffError) {
@@ -190,7 +190,7 @@ extension OfferedActivity {
         return ["http", "https"].contains(url.scheme?.lowercased()) && url.host?.isEmpty == false
     }
 
-    /// What an activity without a title is called.
+    /// The title of an activity that nobody named.
     private static func title(_ type: String) -> String {
         type == ActivityType.browsingWeb ? unnamedPage : type
     }

@@ -5,13 +5,13 @@ import SystemPackage
 
 /// The facts that the doctor reads of this machine's network.
 ///
-/// ``Diagnosis/network(_:isBusSilent:heard:devices:)`` judges it.
+/// ``Diagnosis/network(_:isBusSilent:unannounced:hasMetOthers:heard:devices:)`` judges it.
 package struct NetworkFacts: Sendable {
     package var network = LocalNetwork()
     /// The users of the programs that answer multicast DNS beside the responder.
     var otherResponders: [String] = []
     var isAvahiInstalled = true
-    /// The packet filter of this machine; it is looked for only if something is blocked.
+    /// The packet filter of this machine. It only chooses the remedy.
     package var filter = PacketFilter.unknown
 
     package init() {}

@@ -4,7 +4,7 @@ import BatonDocuments
 import BatonMessages
 
 extension HandoffError {
-    /// What a document's failure is to the handoff that it ends.
+    /// The failure of a handoff whose document failed.
     init(_ error: DocumentError) {
         let code: Code =
             switch error.code {
@@ -34,7 +34,7 @@ extension HandoffError {
             advises: !isTaken)
     }
 
-    /// What another device is told: of this one neither paths nor names of files that it has not sent.
+    /// The same for another device: without paths of this one, and without names of files that it has not sent.
     var withoutPlaces: HandoffError {
         let sentence: String? =
             switch code {
@@ -56,13 +56,13 @@ extension HandoffError {
         return sentence.map { HandoffError(code, $0, device: device) } ?? self
     }
 
-    /// What the continuing device is told of a document that is gone, or closed to the origin: where it was is for the
-    /// origin's user alone.
+    /// The failure for the continuing device if the origin cannot read the document. The place of the document is for
+    /// the origin's user alone.
     static var unreadableAtOrigin: HandoffError {
         HandoffError(.documentUnreadable, "the document can no longer be read on the other device")
     }
 
-    /// What ended something that has to do with a document.
+    /// The failure of an operation on a document.
     init(documentCause error: any Error) {
         if let error = error as? DocumentError { self.init(error) } else { self.init(wrapping: error) }
     }

@@ -29,7 +29,8 @@ extension PeerConnections {
                 connection = try await enter(peer)
             }
             try await adopt(connection, of: device, isDialled: true)
-            // What this device lacks it has before anything is asked: the other side serves nothing else till then.
+            // This device gets what it lacks before it asks for anything: the other side serves nothing else until
+            // then.
             await exchange.meet(connection, of: device)
             return connection
         } catch {
@@ -72,7 +73,7 @@ extension PeerConnections {
 }
 
 extension SocketAddress {
-    /// Those that do not lead to this machine. Bridges of containers have the same address on many machines.
+    /// The addresses that do not lead to this machine. Bridges of containers have the same address on many machines.
     static func ofOthers(_ addresses: [SocketAddress]) -> [SocketAddress] {
         let own = Set(((try? InterfaceAddress.current(includingIdle: true)) ?? []).map(\.address))
         return addresses.filter { address in address.ipAddress.map { !own.contains($0) } ?? true }

@@ -41,7 +41,7 @@ actor PeerConnections {
     private let offers: Offers
     private let logger: Logger
     let limits: NodeLimits
-    /// What all devices together can make this one hold, of the node's budget.
+    /// The bytes that all devices together can make this one hold.
     nonisolated let budget: ReceiveBudget
     private var live: [String: [Live]] = [:]
     private var dialing: [String: Dial] = [:]
@@ -86,8 +86,8 @@ actor PeerConnections {
     /// A connection to a device: a live one, or a new one to the addresses that it advertises. Who is cancelled waits
     /// no longer; the dialling goes on for whoever comes next.
     ///
-    /// A live one that does not lead to where the device is announced now may be dead, which the kernel finds out late:
-    /// it counts only where the device cannot be reached otherwise.
+    /// A live one that does not lead to where the device is announced now may be dead, and the kernel finds that out
+    /// late. It counts only if the device cannot be reached otherwise.
     ///
     /// - Parameter isWanted: whether a user has named the device; see ``DialPlaces``.
     func connection(to device: String, isWanted: Bool) async throws(HandoffError) -> Connection {

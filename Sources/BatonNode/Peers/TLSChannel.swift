@@ -103,7 +103,7 @@ final class TLSChannel: Channel {
 }
 
 extension TransportError {
-    /// What a failure of TLS means for the connection.
+    /// The failure of a connection whose TLS failed.
     init(tlsError error: TLSError) {
         switch error.code {
         case .wrongAccount:

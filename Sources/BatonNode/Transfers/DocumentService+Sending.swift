@@ -34,8 +34,8 @@ extension DocumentService {
         }
     }
 
-    /// What devices call a document that share its folder; `nil` where it is in none. A folder that hangs is not waited
-    /// for.
+    /// The name of a document for devices that share its folder; `nil` if it is in no shared folder. A folder that
+    /// hangs is not waited for.
     private func sharedPlace(of source: DocumentSource) async -> CarriedURL? {
         try? await withDeadline(Self.sharedFolderDeadline, "the shared folders were not there") { [offers] in
             await offers.files.carriedURL(ofDocument: source.path)
@@ -47,7 +47,7 @@ extension DocumentService {
         _ document: ScannedDocument, at place: CarriedURL?, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         do {
-            // What waits to be sent, and the record behind it.
+            // Room for what waits to be sent, and for the record behind it.
             try await stream.reserve(2 * BatonTransport.Stream.recordQueueBound)
         } catch {
             throw HandoffError(error)
@@ -74,8 +74,8 @@ extension DocumentService {
         await stream.finish()
     }
 
-    /// What is told at once of a document's entries, beginning with one of them: each write costs a change of threads,
-    /// and small records cost more than what is in them.
+    /// The entries that are sent at once, beginning with `first`. Each write costs a change of threads, and small
+    /// records cost more than their content.
     static func entries(of tree: DocumentTree, from first: Int) -> [WireDocumentEntry] {
         var (entries, bytes): ([WireDocumentEntry], Int) = ([], 0)
         for index in first..<tree.entryCount {
@@ -128,7 +128,7 @@ extension DocumentService {
         if pool.lentCount == 0 { pool.trim() }
     }
 
-    /// Does something for whoever opened a stream, until he is gone.
+    /// Does something for the device that opened a stream, until that device is gone.
     private func whileOpen<Value: Sendable>(
         _ stream: BatonTransport.Stream, _ work: @escaping @Sendable () async throws(HandoffError) -> Value
     ) async throws(HandoffError) -> Value {
@@ -170,7 +170,7 @@ extension DocumentService {
 
     /// Sends what an application looks at meanwhile: nobody is told of it.
     private func show(_ reader: DocumentReader, _ pool: BufferPool, on stream: BatonTransport.Stream) async {
-        // What fails has aborted the stream, which is all that who looks is told.
+        // A failure has aborted the stream, and nobody is told more.
         let report = TransferReport(of: reader.document.tree.size)
         // Somebody waits for it now; a document in full has time.
         await stream.setWeight(Limits.maximumWeight)
@@ -227,7 +227,7 @@ extension DocumentService {
     }
 
     /// Which bytes the other device has, which it reads its older copies for: while that takes long, the offering
-    /// application is told so. What it has of the document is all that it does not ask for.
+    /// application is told so. The device has all of the document that it does not ask for.
     private func signatures(
         _ upstream: UpstreamRecords, _ request: WireDocumentRangesRequest, areKept: Bool, in layout: ChunkLayout,
         _ report: TransferReport, of claim: ClaimID
@@ -297,7 +297,7 @@ extension DocumentService {
                 buffers.release(queued: try await watch.bound(unread) { try await stream.write(buffer) })
                 let spent = reader.times
                 waited = LinkWait()
-                // What it takes to get a buffer is a wait for the link as well: they are all on their way.
+                // The wait for a buffer is a wait for the link as well: all buffers are on their way.
                 waited.add(from: start, to: hasBuffer)
                 waited.add(from: read, to: LinkWait.Mark(loop))
                 report.note(
@@ -345,8 +345,8 @@ extension DocumentService {
         await repeating.value
     }
 
-    /// Whoever asks counts chunks as the document was described to them, which may be long ago: of another version they
-    /// would be other bytes, or none.
+    /// Makes sure that a request is of the version that is sent. The device counts chunks by the last description that
+    /// it had. In another version the same numbers name other bytes, or none.
     ///
     /// - Parameter tree: what the document was described as last.
     /// - Throws: `documentChanged`.

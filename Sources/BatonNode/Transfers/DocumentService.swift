@@ -13,9 +13,9 @@ struct DocumentService: Sendable {
     static let progressInterval = Duration.milliseconds(200)
     /// How long finding a document in the shared folders may take: it arrives without as well.
     static let sharedFolderDeadline = Duration.seconds(2)
-    /// How long an application may take for a chunk of what it reads before the origin, which serves one such read of a
-    /// device at a time, is left, and asked for the rest once it has: the three that may be in line there are waited
-    /// for 15 s.
+    /// How long an application may take for a chunk that it reads: 3 s. Then the origin is left, because it serves one
+    /// such read of a device at a time. Once the application has taken the chunk, the origin is asked for the rest.
+    /// Three reads may wait in line there, which is less than the 15 s that a device waits for an answer.
     static let readPatience = Duration.seconds(3)
     /// How often in a row a document that an application reads is described anew, because it was refused as another
     /// one: 3.
@@ -23,9 +23,8 @@ struct DocumentService: Sendable {
 
     /// Entries of a description that are sent at once.
     static let entriesAtOnce = 256
-    /// Bytes of names and links' targets after which no further entry is sent at once, and which with the longest entry
-    /// behind them still are one record's: they have to go in one ``stallDeadline``, and over a slow link 256 of the
-    /// longest, which are 2 MiB, would be late.
+    /// Bytes of names and links' targets after which no further entry is sent at once: 32 KiB. The entries of one write
+    /// have to go within one ``stallDeadline``. Over a slow link 256 of the longest, which are 2 MiB, would be late.
     static let entryBytesAtOnce = 32 << 10
     /// Buffers of one transfer that are on their way at once: 3.
     static let buffersOfTransfer = 3
@@ -39,8 +38,8 @@ struct DocumentService: Sendable {
     let limit: TransferLimit
     /// How long the other side may take to answer.
     var answerDeadline = Duration.seconds(15)
-    /// How long an origin may look at what a document consists of before it answers, and then how long telling it may
-    /// take: a folder may hold a great many files.
+    /// How long an origin may look at a document before it describes it, and then how long the description may take. A
+    /// folder may have a great many files.
     var descriptionDeadline = Duration.seconds(60)
     /// How long who is sent a document may be silent of how far it is.
     var commitDeadline = Duration.seconds(60)

@@ -152,7 +152,7 @@ struct LabDoctorTests {
             for I in docker0 c0 c1; do ip link set $I up; done
             """
         try await Self.make(.script(host: 1, bridge), in: lab, nodes)
-        // What /sys shows is of the network in which it was mounted.
+        // A /sys shows the network in which it was mounted.
         let ownSystem = "mount -t sysfs none /sys"
         let fine = try await Self.doctor(lab, "desktop", around: ownSystem)
         #expect(fine.status == 0, "\(fine.text)")
