@@ -55,6 +55,6 @@ enum FirstRun {
 
     /// Says how to start the node of a device that has got an account, and what to do then.
     static func sayNext(_ then: String) {
-        Output.say("Next: `baton node install` starts the node for good, `baton node` only here. Then \(then).")
+        Output.say("Next: start the node with `baton node install`, or for now with `baton node`. Then \(then).")
     }
 }

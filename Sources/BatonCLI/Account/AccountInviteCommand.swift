@@ -125,7 +125,9 @@ private struct InvitationDialogue {
     }
 
     private func explain() {
-        let addresses = server.addresses.prefix(Self.addressesShown).map(Self.argument)
+        // A link-local IPv6 address needs the name of an interface of the other device.
+        let usable = server.addresses.filter { !$0.isLinkLocal || $0.ipAddress?.isIPv4 == true }
+        let addresses = usable.prefix(Self.addressesShown).map(Self.argument)
         Output.say(
             """
             Run `baton account join` on the new device. It shows six digits. Type them here
