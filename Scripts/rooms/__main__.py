@@ -126,7 +126,7 @@ class Run:
         """What is said in the output alone: the count of the attacks, and the outcome of the campaign."""
         with open(self.path(job, ".log"), encoding="utf-8", errors="replace") as log:
             for line in log:
-                if counts := re.match(r"attacks: (\d+) tried, (\d+) refused, (\d+) proven, (\d+) against", line):
+                if counts := re.match(r"attacks: (\d+) tried, (\d+) refused, (\d+) without a limit, (\d+) ag", line):
                     self.attacks = [sum(pair) for pair in zip(self.attacks, map(int, counts.groups()))]
                 elif re.search(r"^ *(seed \d+: |1 GiB, )| LOST: ", line) and not job.is_tests:
                     self.notes.append(f"{job.name}: {' '.join(line.split())}")
@@ -141,10 +141,10 @@ class Run:
         for seconds, test in sorted(times, reverse=True)[:10]:
             print(f"  {seconds:7.1f} s  {test.split('.')[0]}.{record.short(test)}")
         if self.attacks[0]:
-            tried, refused, proven, apart = self.attacks
+            tried, refused, unlimited, apart = self.attacks
             self.notes.append(
-                f"attacks: {tried} tried, {refused} refused; without their defence {proven} succeed, "
-                f"and {apart} against a stand-in")
+                f"attacks: {tried} tried, {refused} refused; {unlimited} succeed without their limit, {apart} against "
+                "a stand-in, the others without their defence (Scripts/check mutations)")
         issues = sum(len(entry.issues) for entry in self.records.values())
         self.notes.append(f"{len(times)} tests, {issues} issues")
 

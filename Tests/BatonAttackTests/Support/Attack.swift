@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 import Testing
 
-/// Whether the defence that an attack meets stands, or was switched off for the proof that the attack is one.
+/// Whether an attack meets a limit, or a value that limits nothing.
 enum Defence: Sendable {
     case on, off
 
@@ -25,12 +25,24 @@ enum Outcome: Sendable, Hashable {
     }
 }
 
-/// Tries an attack twice. Against its defence it has to be refused, and with that one defence switched off it has to
-/// succeed, because a test that cannot fail proves nothing.
+/// Tries an attack, which has to be refused.
+///
+/// A test that cannot fail proves nothing: `Scripts/check mutations` takes each defence out of a copy of the sources,
+/// and expects the tests of its attacks to fail.
 ///
 /// - Parameters:
 ///   - name: what is attacked how, for the report.
 ///   - attempt: plays both sides, and says how it ended. It throws only when something else went wrong.
+func attack(
+    _ name: String, sourceLocation: SourceLocation = #_sourceLocation, _ attempt: () async throws -> Outcome
+) async rethrows {
+    AttackReport.shared.begin()
+    let met = try await attempt()
+    #expect(met == .refused, "the attack is not refused: \(name)", sourceLocation: sourceLocation)
+    AttackReport.shared.end(name, isRefused: met == .refused)
+}
+
+/// Tries an attack on a limit twice. With the limit it has to be refused, and without the limit it has to succeed.
 func attack(
     _ name: String, sourceLocation: SourceLocation = #_sourceLocation,
     _ attempt: (Defence) async throws -> Outcome
@@ -40,13 +52,12 @@ func attack(
     #expect(met == .refused, "the attack is not refused: \(name)", sourceLocation: sourceLocation)
     let unmet = try await attempt(.off)
     #expect(
-        unmet == .succeeded, "the attack does not even succeed without its defence: \(name)",
+        unmet == .succeeded, "the attack does not even succeed without the limit: \(name)",
         sourceLocation: sourceLocation)
-    AttackReport.shared.end(name, isRefused: met == .refused, isProven: unmet == .succeeded)
+    AttackReport.shared.end(name, isRefused: met == .refused, isProven: unmet == .succeeded, control: .limit)
 }
 
-/// Tries an attack on something that no code here has, so that there is no defence to switch off. It has to be refused,
-/// and to succeed against a stand-in that has the weakness. The report counts it apart.
+/// Tries an attack that has to be refused, and to succeed against a stand-in that has the weakness.
 ///
 /// - Parameters:
 ///   - name: what is attacked how, for the report.
@@ -63,19 +74,25 @@ func attack(
     #expect(
         unmet == .succeeded, "the attack does not even succeed against a stand-in: \(name)",
         sourceLocation: sourceLocation)
-    AttackReport.shared.end(name, isRefused: met == .refused, isProven: unmet == .succeeded, hasDefence: false)
+    AttackReport.shared.end(name, isRefused: met == .refused, isProven: unmet == .succeeded, control: .standIn)
 }
 
 /// Counts the attacks of this process, and says at its end what became of them.
 final class AttackReport: Sendable {
     static let shared = AttackReport()
 
+    /// How it is shown that the test can fail.
+    enum Control {
+        case mutation, limit, standIn
+    }
+
     private struct Counts {
         var begun = 0
         var refused = 0
-        var proven = 0
-        /// The attacks that succeed against a stand-in, because there is nothing to switch off.
-        var provenApart = 0
+        /// The attacks that succeed without a limit.
+        var unlimited = 0
+        /// The attacks that succeed against a stand-in.
+        var apart = 0
         var missed: [String] = []
     }
 
@@ -89,11 +106,14 @@ final class AttackReport: Sendable {
         counts.withLock { $0.begun += 1 }
     }
 
-    func end(_ name: String, isRefused: Bool, isProven: Bool, hasDefence: Bool = true) {
+    func end(_ name: String, isRefused: Bool, isProven: Bool = true, control: Control = .mutation) {
         counts.withLock { counts in
             counts.refused += isRefused ? 1 : 0
-            counts.proven += isProven && hasDefence ? 1 : 0
-            counts.provenApart += isProven && !hasDefence ? 1 : 0
+            switch control {
+            case .mutation: break
+            case .limit: counts.unlimited += isProven ? 1 : 0
+            case .standIn: counts.apart += isProven ? 1 : 0
+            }
             if !isRefused || !isProven { counts.missed.append(name) }
         }
     }
@@ -101,8 +121,8 @@ final class AttackReport: Sendable {
     private func say() {
         let counts = counts.withLock { $0 }
         // Scripts/rooms adds up what the processes say.
-        var text = "attacks: \(counts.begun) tried, \(counts.refused) refused, \(counts.proven) proven"
-        text += ", \(counts.provenApart) against a stand-in\n"
+        var text = "attacks: \(counts.begun) tried, \(counts.refused) refused, \(counts.unlimited) without a limit"
+        text += ", \(counts.apart) against a stand-in\n"
         for name in counts.missed { text += "attacks: NOT AS IT SHOULD BE: \(name)\n" }
         let bytes = Array(text.utf8)
         _ = write(STDOUT_FILENO, bytes, bytes.count)
