@@ -87,12 +87,10 @@ enum ActivityRendering {
         "\(SafeText.escaped(listing.device)) did not answer in time: it may offer more than what it announced"
     }
 
-    static func lines(
-        _ activities: [ListedActivity], width: Int, now: Double, as form: SafeText.Form = .escaped
-    ) -> [String] {
+    static func lines(_ activities: [ListedActivity], width: Int, now: Double) -> [String] {
         var table = ListedActivity.table
         let names = DeviceNames(activities.map { ($0.device, $0.deviceID) })
-        table.rows = activities.map { $0.row(from: names.shown($0.device, $0.deviceID, as: form), now: now, as: form) }
+        table.rows = activities.map { $0.row(from: names.shown($0.device, $0.deviceID), now: now) }
         return table.lines(width: width)
     }
 

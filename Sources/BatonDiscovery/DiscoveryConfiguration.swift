@@ -13,9 +13,6 @@ package struct DiscoveryConfiguration: Sendable {
     /// How soon an instance has to be seen again after the responder failed, before it counts as gone. Default 10 s.
     package var rediscoveryPeriod: Duration = .seconds(10)
 
-    /// The first pause after the responder has failed. Only the tests of attacks change it.
-    package var firstRetry = ReconnectBackoff.shortest
-
     /// The defaults.
     package init() {}
 

@@ -37,7 +37,7 @@ package actor ServiceDiscovery {
     private var nextSlot: SlotID = 0
     private var isStarted = false
     private var isStopped = false
-    private var backoff: ReconnectBackoff
+    private var backoff = ReconnectBackoff()
     private var reconnecting: Timer?
 
     // Advertising.
@@ -55,7 +55,7 @@ package actor ServiceDiscovery {
     var ownNames: [String] = []
 
     // Browsing.
-    var budget: QueryBudget
+    var budget = QueryBudget()
     var budgeting: Timer?
     var isPumpQueued = false
     var listener: AnnouncementListener?
@@ -75,18 +75,7 @@ package actor ServiceDiscovery {
     package init(
         configuration: DiscoveryConfiguration = DiscoveryConfiguration(), loop: EventLoop, executor: BlockingExecutor
     ) {
-        self.init(configuration: configuration, loop: loop, executor: executor, probes: QueryBudget.Limits().probing)
-    }
-
-    /// The same with another number of queries that may be open at once, for tests.
-    package init(
-        configuration: DiscoveryConfiguration, loop: EventLoop, executor: BlockingExecutor, probes: Int
-    ) {
         self.configuration = configuration
-        var limits = QueryBudget.Limits()
-        limits.probing = probes
-        budget = QueryBudget(limits: limits)
-        backoff = ReconnectBackoff(first: configuration.firstRetry)
         self.loop = loop
         self.executor = executor
         pacer = UpdatePacer(now: Self.now)

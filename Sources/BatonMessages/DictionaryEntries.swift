@@ -29,48 +29,32 @@ extension WireDictionaryValue {
     ///
     /// - Throws: ``HandoffError`` with `invalidRequest`.
     package func requireCheapKeys() throws(HandoffError) {
-        try requireCheap(HashedLimits())
+        try requireCheap(isHashed: false)
     }
 
-    /// The bounds on hashed parts of user info. Only tests of attacks pass others than the default.
-    package struct HashedLimits: Sendable {
-        /// The most bytes of a text.
-        package var text = WireDictionaryValue.keyBound
-        /// Whether a number has to be one: NaN equals nothing, itself included, so that a set of them compares each
-        /// with all others.
-        package var areNumbers = true
-
-        package init() {}
-    }
-
-    package func requireCheap(_ limits: HashedLimits) throws(HandoffError) {
-        try requireCheap(limits, isHashed: false)
-    }
-
-    fileprivate func requireCheap(_ limits: HashedLimits, isHashed: Bool) throws(HandoffError) {
+    fileprivate func requireCheap(isHashed: Bool) throws(HandoffError) {
         for pair in pairs {
-            guard pair.key.utf8.count <= limits.text else { throw .expensive(limits.text) }
-            try pair.value.requireCheap(limits, isHashed: isHashed)
+            guard pair.key.utf8.count <= Self.keyBound else { throw .expensive }
+            try pair.value.requireCheap(isHashed: isHashed)
         }
     }
 }
 
 extension WireValue {
     /// - Parameter isHashed: it is in a set.
-    fileprivate func requireCheap(
-        _ limits: WireDictionaryValue.HashedLimits, isHashed: Bool
-    ) throws(HandoffError) {
+    fileprivate func requireCheap(isHashed: Bool) throws(HandoffError) {
         switch kind {
         case .string(let text), .url(let text):
-            guard !isHashed || text.utf8.count <= limits.text else { throw .expensive(limits.text) }
+            guard !isHashed || text.utf8.count <= WireDictionaryValue.keyBound else { throw .expensive }
         case .array(let list):
-            for element in list.elements { try element.requireCheap(limits, isHashed: isHashed) }
+            for element in list.elements { try element.requireCheap(isHashed: isHashed) }
         case .set(let list):
-            for element in list.elements { try element.requireCheap(limits, isHashed: true) }
+            for element in list.elements { try element.requireCheap(isHashed: true) }
         case .dictionary(let dictionary):
-            try dictionary.requireCheap(limits, isHashed: isHashed)
+            try dictionary.requireCheap(isHashed: isHashed)
         case .real(let number), .date(let number):
-            guard !isHashed || !limits.areNumbers || !number.isNaN else { throw .noNumber }
+            // NaN equals nothing, itself included: a set of them compares each with all others.
+            guard !isHashed || !number.isNaN else { throw .noNumber }
         case .null, .boolean, .integer, .unsignedInteger, .data, .uuid, nil:
             break
         }
@@ -82,7 +66,9 @@ extension HandoffError {
         HandoffError(.invalidRequest, "the user info has a number in a set that is none (NaN)")
     }
 
-    fileprivate static func expensive(_ bound: Int) -> HandoffError {
-        HandoffError(.invalidRequest, "the user info has a key, or a text in a set, of more than \(bound) bytes")
+    fileprivate static var expensive: HandoffError {
+        HandoffError(
+            .invalidRequest,
+            "the user info has a key, or a text in a set, of more than \(WireDictionaryValue.keyBound) bytes")
     }
 }

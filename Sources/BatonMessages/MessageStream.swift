@@ -11,9 +11,7 @@ package enum MessageLimits {
     /// How deep messages may nest: deeper ones are refused before they cost stack.
     package static let depth = 32
 
-    static var decoding: BinaryDecodingOptions { decoding(depth: depth) }
-
-    static func decoding(depth: Int) -> BinaryDecodingOptions {
+    static var decoding: BinaryDecodingOptions {
         var options = BinaryDecodingOptions()
         options.messageDepthLimit = depth
         return options
@@ -25,13 +23,7 @@ extension WireRequest {
     ///
     /// - Throws: ``HandoffError`` with `invalidRequest`.
     package static func decode(_ bytes: [UInt8]) throws(HandoffError) -> WireRequest.OneOf_Kind {
-        try decode(bytes, depth: MessageLimits.depth)
-    }
-
-    /// - Parameter depth: the deepest nesting of messages. Only tests of attacks pass another than the default.
-    static func decode(_ bytes: [UInt8], depth: Int) throws(HandoffError) -> WireRequest.OneOf_Kind {
-        guard let request = try? WireRequest(serializedBytes: bytes, options: MessageLimits.decoding(depth: depth))
-        else {
+        guard let request = try? WireRequest(serializedBytes: bytes, options: MessageLimits.decoding) else {
             throw HandoffError(.invalidRequest, "the request could not be read")
         }
         guard let kind = request.kind else {

@@ -25,9 +25,8 @@ struct RecordParser<Record: Message> {
 
     /// The next whole record; `nil` if more bytes are needed.
     ///
-    /// - Parameter bound: the most bytes of a record. Only tests of attacks pass another than the default.
     /// - Throws: ``HandoffError`` for a record that is too long or of another type.
-    mutating func next(atMost bound: Int = MessageLimits.size) throws(HandoffError) -> Record? {
+    mutating func next() throws(HandoffError) -> Record? {
         var length = 0
         var shift = 0
         var cursor = position
@@ -36,8 +35,8 @@ struct RecordParser<Record: Message> {
             let byte = pending[cursor]
             cursor += 1
             length |= Int(byte & 0x7F) << shift
-            guard length <= bound, shift <= 14 else {
-                throw HandoffError(.internal, "the other side sent a record over \(bound) bytes")
+            guard length <= MessageLimits.size, shift <= 14 else {
+                throw HandoffError(.internal, "the other side sent a record over \(MessageLimits.size) bytes")
             }
             if byte & 0x80 == 0 { break }
             shift += 7

@@ -45,7 +45,7 @@ extension Node {
         let (port, deadline) = (configuration.port, limits.admissionDeadline)
         do {
             return try PeerListeners(
-                isFixed: port != 0 || seams.keepsPort, at: Announcer.ownNetworkAddresses(), on: loop, logger: logger
+                isFixed: port != 0, at: Announcer.ownNetworkAddresses(), on: loop, logger: logger
             ) {
                 () throws(SocketError) in
                 try Listener.onAllAddresses(port: port, on: loop, defersAccept: deadline)
@@ -65,11 +65,9 @@ extension Node {
     }
 
     func context(_ account: CurrentAccount, _ gate: GateKeeper) throws(NodeError) -> TLSContext {
-        let hasGate = seams.hasGate
         do {
             return try TLSContext(
-                identity: TLSIdentity(account.value.identity), gate: { hasGate ? gate.admit($0) : 0 },
-                refuses: account.isRevoked)
+                identity: TLSIdentity(account.value.identity), gate: { gate.admit($0) }, refuses: account.isRevoked)
         } catch {
             throw .identity(error)
         }

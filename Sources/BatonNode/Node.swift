@@ -54,8 +54,8 @@ package actor Node {
 
     let home: Home
     let configuration: NodeConfiguration
-    let seams: NodeSeams
-    var limits: NodeLimits { seams.limits }
+    let tuning: NodeTuning
+    var limits: NodeLimits { tuning.limits }
     let logger: Logger
     private var parts: Parts?
     /// From before the account is read until the last of it is written.
@@ -64,17 +64,13 @@ package actor Node {
     /// - Parameters:
     ///   - home: where it keeps its state and its socket.
     ///   - logger: for what an operator may want to know; never secrets.
-    package init(home: Home, configuration: NodeConfiguration = NodeConfiguration(), logger: Logger) {
-        self.init(home: home, configuration: configuration, seams: NodeSeams(), logger: logger)
-    }
-
-    /// The same, with something else than what every program has.
     package init(
-        home: Home, configuration: NodeConfiguration = NodeConfiguration(), seams: NodeSeams, logger: Logger
+        home: Home, configuration: NodeConfiguration = NodeConfiguration(), tuning: NodeTuning = NodeTuning(),
+        logger: Logger
     ) {
         self.home = home
         self.configuration = configuration
-        self.seams = seams
+        self.tuning = tuning
         self.logger = logger
     }
 
@@ -178,12 +174,12 @@ package actor Node {
             throw .document(error)
         }
         let (rotations, rotationWanted) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        let gate = GateKeeper(of: stored.identity.id, clockDelay: seams.clockDelay) { rotationWanted.yield() }
+        let gate = GateKeeper(of: stored.identity.id, clockDelay: tuning.clockDelay) { rotationWanted.yield() }
         let context = try context(account, gate)
         let listeners = try listen(on: loop)
 
         let discovery = ServiceDiscovery(
-            configuration: seams.discovery, loop: loop, executor: try Self.executor("baton-discovery"))
+            configuration: tuning.discovery, loop: loop, executor: try Self.executor("baton-discovery"))
         let (changes, changed) = AsyncStream<Offers.Change>.makeStream(bufferingPolicy: .bufferingNewest(64))
         let files = SharedFiles(
             path: SharedRootsFile.path(in: home), userHome: ConfigurationFile.userHome,
@@ -197,7 +193,7 @@ package actor Node {
             offers: offers, pool: budget.documents, ledger: ledger, limit: sending,
             stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress,
             descriptions: budget.descriptions, olderCopies: budget.olderCopies, previews: budget.previews,
-            reads: budget.reads, checks: seams.checks)
+            reads: budget.reads, checks: tuning.checks)
         let directory = PeerDirectory(
             account: account, epoch: epoch, store: store, replayGuard: replayGuard, known: known,
             discovery: discovery, storage: storage, on: loop, logger: logger)
@@ -211,11 +207,11 @@ package actor Node {
                 examinations: Examinations(
                     dialer: PeerDialer(
                         context: context, account: account, limits: limits, loops: loops, budget: budget.devices),
-                    serviceType: seams.discovery.serviceType, on: loop)),
+                    serviceType: tuning.discovery.serviceType, on: loop)),
             offers: offers, loops: loops, limits: limits, budget: budget.devices, on: loop, logger: logger)
         let announcer = Announcer(
             account: account, epoch: epoch, listeners: listeners, gate: gate, offers: offers, discovery: discovery,
-            guards: seams.guards, on: loop, logger: logger)
+            on: loop, logger: logger)
         let handoffs = HandoffTable()
         let control = ControlServer(
             listener: local, limits: limits, budget: budget.applications, logger: logger)
@@ -233,7 +229,7 @@ package actor Node {
             policy: policy,
             taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,
             connections: connections, exchange: exchange, documents: documents, handoffs: handoffs,
-            applications: applications, handoffSwitch: handoffSwitch, files: files, deadlines: seams.handoffs,
+            applications: applications, handoffSwitch: handoffSwitch, files: files, deadlines: tuning.handoffs,
             bound: limits.acceptedWaiting,
             on: loop, logger: logger)
 
@@ -245,14 +241,13 @@ package actor Node {
                     directory: directory, connections: connections, policy: policy, handoffSwitch: handoffSwitch,
                     applications: applications, on: loop),
                 documents: documents, handoffs: handoffs, policy: policy, applications: applications,
-                handoffSwitch: handoffSwitch, files: files, deadlines: seams.handoffs,
+                handoffSwitch: handoffSwitch, files: files, deadlines: tuning.handoffs,
                 examiner: RoadExaminer(
                     account: account, directory: directory, connections: connections, announcer: announcer,
                     listeners: listeners),
                 streams: budget.streams))
         await exchange.start(connections: connections, announcer: announcer)
-        let accepting = accept(
-            from: listeners, by: context, seams.hasGate ? gate : nil, for: account, into: connections)
+        let accepting = accept(from: listeners, by: context, gate, for: account, into: connections)
         let discovering = Task { [logger] in
             await withDiscardingTaskGroup { group in
                 // On the loop of what it calls: a renewal of another device wakes no thread of the pool.
@@ -317,7 +312,6 @@ package actor Node {
 
     /// A new network is a new period: what was announced on the old one must not be found on this one.
     private func monitor(on loop: EventLoop, _ announcer: Announcer) -> NetworkMonitor? {
-        guard seams.followsNetwork else { return nil }
         do {
             return try NetworkMonitor(on: loop) { _ in Task { await announcer.rotate() } }
         } catch {
@@ -327,7 +321,7 @@ package actor Node {
     }
 
     private func accept(
-        from listeners: PeerListeners, by context: TLSContext, _ gate: GateKeeper?, for account: CurrentAccount,
+        from listeners: PeerListeners, by context: TLSContext, _ gate: GateKeeper, for account: CurrentAccount,
         into connections: PeerConnections
     ) -> Accepting {
         let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))

@@ -113,10 +113,7 @@ struct AccountAttacks {
             return (try fresh.join(key ?? AccountKey()), found)
         }
         try await attack("a device that a thief of the folder enrols with the key that he finds, or with his own") {
-            defence in
-            let enrolled = try enrol()
-            return try other.admits(
-                enrolled.device.identity.tlsMaterial, checks: defence.isOn ? .all : .all.subtracting(.account))
+            try other.admits(try enrol().device.identity.tlsMaterial)
         }
         // No code writes it, so that there is nothing to switch off: a device that had written it stands in.
         func findAndEnrol(withKey form: Form? = nil) throws -> Outcome {
@@ -141,13 +138,13 @@ struct AccountAttacks {
     /// between a check and what it guards: CWE-367; sessions that outlive their end: CWE-613.)
     @Test("A revoked device asks for the new keys while its connection has not ended yet")
     func newKeys() async throws {
-        try await attack("a revoked device asks for the new keys on a live connection") { defence in
+        try await attack("a revoked device asks for the new keys on a live connection") {
             let account = try TestAccount(devices: 2)
             let (own, stolen) = (account.devices[0], account.devices[1])
             var revoking = own.account
             _ = try revoking.revoke([stolen.id], with: AccountSecrets(account.key))
             // It ends no connection by itself: as if it had not come to that.
-            let exchange = try Origin.exchange(own, refusesRevoked: defence.isOn, on: EventLoop(name: "exchange"))
+            let exchange = try Origin.exchange(own, on: EventLoop(name: "exchange"))
             let local = KeyEncryptionKey(localTo: own.account.identity)
             try await exchange.adopt(revoking.travellingLists(wrappedBy: local), wrappedBy: local)
             let origin = try await Origin(exchange: exchange)
@@ -175,7 +172,7 @@ struct AccountAttacks {
     /// The keys of before the revocation are in the stolen folder for good, and seal what any identity says: CWE-613.
     @Test("A revoked device under a new identity")
     func newIdentity() async throws {
-        try await attack("a revoked device announces an activity under another identity") { defence in
+        try await attack("a revoked device announces an activity under another identity") {
             let account = try TestAccount(devices: 2)
             let (own, stolen) = (account.devices[0], account.devices[1])
             var revoking = own.account
@@ -184,8 +181,7 @@ struct AccountAttacks {
             let directory = PeerDirectory(
                 account: CurrentAccount(revoking), store: own.store, replayGuard: ReplayGuard(), known: KnownDevices(),
                 discovery: ServiceDiscovery(loop: loop, executor: storage), storage: storage,
-                believesOutdated: !defence.isOn, on: loop,
-                logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
+                on: loop, logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
             let identity = try TestAccount(devices: 1).devices[0].account.identity
             var sealer = AdvertisementSealer(identity: identity, keys: stolen.account.currentKeys, epoch: 1)
             let strings = try sealer.seal(
@@ -209,7 +205,7 @@ struct AccountAttacks {
     func deviceAsAuthority() async throws {
         let account = try TestAccount(devices: 2)
         let (stolen, other) = (account.devices[0], account.devices[1])
-        try await attack("a device that was enrolled with all that is in a stolen folder") { defence in
+        try await attack("a device that was enrolled with all that is in a stolen folder") {
             let seed = SecretBytes.random(count: 32)
             let publicKey = try Array(CertificateProfile.signingKey(seed).publicKey.rawRepresentation)
             let signer = try #require(Ed25519DER.seed(privateKey: stolen.tlsMaterial.privateKey))
@@ -217,25 +213,18 @@ struct AccountAttacks {
                 authorityCertificate: try CertificateProfile.authority(seed: signer),
                 certificate: try CertificateProfile.device(publicKey: publicKey, authoritySeed: signer),
                 privateKey: Ed25519DER.privateKey(seed: seed))
-            return try other.admits(material, checks: defence.isOn ? .all : .all.subtracting(.account))
+            return try other.admits(material)
         }
     }
 }
 
 extension TestAccount.Device {
     /// Whether this device lets in one with this identity.
-    fileprivate func admits(_ material: TLSMaterial, checks: PeerChecks = .all) throws -> Outcome {
-        let identity = try material.certificate.withUnsafeBytes { certificate in
-            try material.authorityCertificate.withUnsafeBytes { authority in
-                try material.privateKey.withUnsafeBytes { key in
-                    try TLSIdentity(certificate: certificate, privateKey: key, accountCA: authority)
-                }
-            }
-        }
-        let server = try TLSSession(server: context(checks: checks))
+    fileprivate func admits(_ material: TLSMaterial) throws -> Outcome {
+        let server = try TLSSession(server: context())
         let client = try TLSSession(
-            client: TLSContext(identity: identity, checks: []), serverName: "a.baton.invalid",
-            expectedPeer: id.description)
+            client: material.credulousContext(), serverName: "a.baton.invalid", expectedPeer: id.description)
+        client.believePeer()
         converse(client, server)
         guard server.say("welcome") else { return .refused }
         converse(client, server)

@@ -46,12 +46,10 @@ struct AdvertisementAttacks {
 
     /// The verdict of the desktop's node on a record.
     private func receive(
-        _ record: [UInt8], by opener: AdvertisementOpener? = nil, _ replayGuard: inout ReplayGuard,
-        _ table: inout PeerTable, instance: String = "i", interface: UInt32 = 1, unixTime: UInt64 = 1,
-        now: Instant = Instant(nanoseconds: 1)
+        _ record: [UInt8], _ replayGuard: inout ReplayGuard, _ table: inout PeerTable, instance: String = "i",
+        interface: UInt32 = 1, unixTime: UInt64 = 1, now: Instant = Instant(nanoseconds: 1)
     ) {
-        let opener = opener ?? desktop.makeOpener()
-        guard let (advertisement, keys) = try? opener.open(record) else { return }
+        guard let (advertisement, keys) = try? desktop.makeOpener().open(record) else { return }
         switch replayGuard.judge(advertisement, unixTime: unixTime) {
         case .accepted, .standing:
             table.receive(
@@ -64,8 +62,8 @@ struct AdvertisementAttacks {
     /// Martin et al., section 4: type, name and state of a device in clear or of a telling size.
     @Test("Nothing of an advertisement is in clear")
     func clearText() async throws {
-        try await attack("reading title, type and device name from the record") { defence in
-            var sealer = try laptop.makeSealer(defence.isOn ? .all : .all.subtracting(.seal))
+        try await attack("reading title, type and device name from the record") {
+            var sealer = try laptop.makeSealer()
             let record = Self.record(try sealer.seal(Self.content("Letter of resignation")))
             let secrets = ["Letter of resignation", "org.example.secret-project", "Anna's laptop"]
             return Outcome(succeeds: secrets.contains { record.holds(Array($0.utf8)) })
@@ -75,8 +73,8 @@ struct AdvertisementAttacks {
     /// Celosia and Cunche, section 5: the length of a message tells idle from busy, and one activity from another.
     @Test("An idle device and a busy one look alike")
     func sizes() async throws {
-        try await attack("telling idle from busy by the size of the record") { defence in
-            var sealer = try laptop.makeSealer(defence.isOn ? .all : .all.subtracting(.size))
+        try await attack("telling idle from busy by the size of the record") {
+            var sealer = try laptop.makeSealer()
             let contents = [
                 Self.content(nil), Self.content("a"), Self.content(String(repeating: "long ", count: 100)),
             ]
@@ -89,8 +87,8 @@ struct AdvertisementAttacks {
     /// that stay the same while others change.
     @Test("Two periods, and two networks, share nothing")
     func tracking() async throws {
-        try await attack("following a device by what two of its records share") { defence in
-            var sealer = try laptop.makeSealer(defence.isOn ? .all : .all.subtracting(.periods))
+        try await attack("following a device by what two of its records share") {
+            var sealer = try laptop.makeSealer()
             let home = Self.record(try sealer.seal(Self.content("Letter")))
             sealer.beginPeriod()
             let cafe = Self.record(try sealer.seal(Self.content("Letter")))
@@ -135,14 +133,13 @@ struct AdvertisementAttacks {
             let peer = table.peers[laptop.id]
             return Outcome(succeeds: peer?.current?.title == "At home" || peer?.addresses.first?.port == 40_001)
         }
-        try await attack("the newest one, when its device has gone and the victim was restarted") { defence in
+        try await attack("the newest one, when its device has gone and the victim was restarted") {
             var sealer = try laptop.makeSealer()
             let last = Self.record(try sealer.seal(Self.content("Gone")))
             var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
             receive(last, &replayGuard, &table, unixTime: 1000)
             try desktop.store.save(replayGuard)
             replayGuard = try desktop.store.loadReplayGuard()
-            replayGuard.endsLives = defence.isOn
             table = PeerTable(keys: keys)
             receive(last, &replayGuard, &table, unixTime: 1000 + UInt64(Advertisement.maximumTimeToLive))
             return Outcome(succeeds: table.peers[laptop.id] != nil)
@@ -153,8 +150,8 @@ struct AdvertisementAttacks {
     /// record of a device that was cut off counts for its time to live.
     @Test("An advertisement that is repeated when its device has gone")
     func repeated() async throws {
-        func isListed(_ said: [[UInt8]], repeatedAfter seconds: Int, endsLives: Bool = true) throws -> Bool {
-            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys, endsLives: endsLives))
+        func isListed(_ said: [[UInt8]], repeatedAfter seconds: Int) throws -> Bool {
+            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
             let begin = Instant(nanoseconds: 1)
             for record in said { receive(record, &replayGuard, &table, now: begin) }
             table.remove(instance: "i")
@@ -168,11 +165,11 @@ struct AdvertisementAttacks {
             // The defence is on the other side: a node says so before it ends (`LabResponderAttackTests`).
             return Outcome(succeeds: try isListed(defence.isOn ? [offer, idle] : [offer], repeatedAfter: 1))
         }
-        try await attack("the last offer of a device that was cut off") { defence in
+        try await attack("the last offer of a device that was cut off") {
             var sealer = try laptop.makeSealer()
             let offer = Self.record(try sealer.seal(Self.content("Gone")))
-            let life = Int(Advertisement.maximumTimeToLive)
-            return Outcome(succeeds: try isListed([offer], repeatedAfter: life, endsLives: defence.isOn))
+            return Outcome(
+                succeeds: try isListed([offer], repeatedAfter: Int(Advertisement.maximumTimeToLive)))
         }
     }
 
@@ -215,15 +212,14 @@ struct AdvertisementAttacks {
             _ = try revoking.revoke([gone], with: AccountSecrets(account.key))
         }
         let (opener, noise) = (AdvertisementOpener(keys: [revoking.currentKeys], ownDevice: desktop.id), 40)
-        try await attack("a record costs a decryption with each of \(revoking.keys.count) keys") { defence in
+        try await attack("a record costs a decryption with each of \(revoking.keys.count) keys") {
             let (loop, storage) = (EventLoop(name: "directory"), try BlockingExecutor(name: "storage"))
             let directory = PeerDirectory(
                 account: CurrentAccount(revoking), store: desktop.store, replayGuard: ReplayGuard(),
                 known: KnownDevices(), discovery: ServiceDiscovery(loop: loop, executor: storage), storage: storage,
-                triesAllKeys: !defence.isOn, on: loop,
-                logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
+                on: loop, logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
             var sealer = AdvertisementSealer(
-                identity: laptop.account.identity, keys: revoking.currentKeys, epoch: defence.isOn ? 1 : 2)
+                identity: laptop.account.identity, keys: revoking.currentKeys, epoch: 1)
             func say(_ title: String) async throws -> [UInt8] {
                 let record = Self.record(try sealer.seal(Self.content(title)))
                 await directory.handle(.record(instance: "laptop", interfaceIndex: 1, txt: record))
@@ -245,7 +241,7 @@ struct AdvertisementAttacks {
             }
             _ = try await say("During")
             let ratio = ratios.sorted()[4]
-            print("a record under the name of a device that is heard costs \(ratio) decryptions, defence \(defence)")
+            print("a record under the name of a device that is heard costs \(ratio) decryptions")
             return Outcome(succeeds: ratio > 16)
         }
     }
@@ -254,7 +250,7 @@ struct AdvertisementAttacks {
     /// count as old from then on.
     @Test("A counter that is pushed ahead")
     func counterPushedAhead() async throws {
-        try await attack("a device of the account advertises in the name of another, far ahead") { defence in
+        try await attack("a device of the account advertises in the name of another, far ahead") {
             let thief = account.devices[2]
             // All that a device of the account can make: the account's seal around what it signed with its own key.
             let forged = Advertisement(
@@ -266,34 +262,23 @@ struct AdvertisementAttacks {
             let record = try Self.record(thief.seal(plain, signature, salt: salt))
 
             var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
-            let opener = AdvertisementOpener(
-                keys: desktop.account.keys, ownDevice: desktop.id,
-                guards: defence.isOn ? .all : .all.subtracting(.signature))
-            receive(record, by: opener, &replayGuard, &table)
+            receive(record, &replayGuard, &table)
             var sealer = try laptop.makeSealer()
             receive(Self.record(try sealer.seal(Self.content("Genuine"))), &replayGuard, &table)
             return Outcome(succeeds: table.peers[laptop.id]?.current?.title != "Genuine")
         }
-        // Seal and signature each keep the bits as they are: only an account whose devices use neither is fooled.
-        try await attack("a stranger turns bits until the counter is ahead") { defence in
-            Outcome(succeeds: try isPushedByTurningBits(under: defence.isOn ? .all : [.size]))
-        }
-        for single in [AdvertisementGuards.seal, .signature] {
-            #expect(try !isPushedByTurningBits(under: [.size, single]))
-        }
-    }
-
-    /// Whether a bit of a record can be turned so that it counts as far ahead, in an account with these guards.
-    private func isPushedByTurningBits(under guards: AdvertisementGuards) throws -> Bool {
-        var sealer = try laptop.makeSealer(guards)
-        let record = Self.record(try sealer.seal(Self.content("Genuine")))
-        let opener = AdvertisementOpener(keys: desktop.account.keys, ownDevice: desktop.id, guards: guards)
-        // As it came, it is accepted: what refuses it is what was turned.
-        #expect((try? opener.open(record)) != nil)
-        return (8..<record.count).contains { index in
-            var changed = record
-            changed[index] ^= 0x40
-            return (try? opener.open(changed)).map { $0.advertisement.epoch > 1 << 60 } ?? false
+        // The seal and the signature each refuse a changed bit.
+        try await attack("a stranger turns bits until the counter is ahead") {
+            var sealer = try laptop.makeSealer()
+            let record = Self.record(try sealer.seal(Self.content("Genuine")))
+            let opener = desktop.makeOpener()
+            #expect((try? opener.open(record)) != nil)
+            let isPushed = (8..<record.count).contains { index in
+                var changed = record
+                changed[index] ^= 0x40
+                return (try? opener.open(changed)).map { $0.advertisement.epoch > 1 << 60 } ?? false
+            }
+            return Outcome(succeeds: isPushed)
         }
     }
 
@@ -303,17 +288,9 @@ struct AdvertisementAttacks {
         let attacker = try TestAccount(devices: 1)
         let third = try #require(NetworkAddress("192.0.2.7"))
         try await attack("an advertisement sealed with a key of the attacker's own, which names a third host") {
-            defence in
-            let opener = AdvertisementOpener(
-                keys: desktop.account.keys, ownDevice: desktop.id,
-                guards: defence.isOn ? .all : .all.subtracting(.seal))
             var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: laptop.account.currentKeys))
-            // Where no seal is looked at, none has to be there.
-            for guards: AdvertisementGuards in [.all, .all.subtracting(.seal)] {
-                var sealer = try attacker.devices[0].makeSealer(guards)
-                let record = Self.record(try sealer.seal(Self.content("Click me")))
-                receive(record, by: opener, &replayGuard, &table)
-            }
+            var sealer = try attacker.devices[0].makeSealer()
+            receive(Self.record(try sealer.seal(Self.content("Click me"))), &replayGuard, &table)
             return Outcome(
                 succeeds: table.peers.values.contains { $0.addresses.contains { $0.ipAddress?.bytes == third.bytes } })
         }
@@ -323,19 +300,17 @@ struct AdvertisementAttacks {
     /// is the "SSRF" of the local network (CWE-918).
     @Test("A port below 1024")
     func lowPort() async throws {
-        try await attack("a device of the account advertises port 22") { defence in
+        try await attack("a device of the account advertises port 22") {
             var plain = try AdvertisementCodec.encode(
                 Advertisement(
                     device: laptop.id, publicKey: laptop.account.identity.publicKey, epoch: 1, sequence: 1,
                     gateNonce: [UInt8](repeating: 0, count: 16), content: Self.content(nil)))
             // Behind format, key, epoch, sequence and time to live.
             plain.replaceSubrange(51..<53, with: [0, 22])
-            let decoded = try? AdvertisementCodec.decode(
-                plain, lowestPort: defence.isOn ? Advertisement.minimumPort : 1)
-            return Outcome(succeeds: decoded?.content.port == 22)
+            return Outcome(succeeds: (try? AdvertisementCodec.decode(plain))?.content.port == 22)
         }
-        await attack("a port below 1024 that has come so far is dialled") { defence in
-            var table = PeerTable(keys: keys, lowestPort: defence.isOn ? Advertisement.minimumPort : 1)
+        await attack("a port below 1024 that has come so far is dialled") {
+            var table = PeerTable(keys: keys)
             table.receive(advertisement(Self.content(nil, port: 22)), keys)
             return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)
         }
@@ -372,15 +347,13 @@ struct AdvertisementAttacks {
             table.receive(advertisement(content), keys)
             return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)
         }
-        try await attack("\(text) in an advertisement is read") { defence in
+        try await attack("\(text) in an advertisement is read") {
             var plain = try AdvertisementCodec.encode(advertisement(Self.content(nil)))
             // In the place of the one address, behind the name; what follows is state that an idle device has not.
             let place = 71 + 1 + Self.content(nil).deviceName.utf8.count + 1
             plain.replaceSubrange(place..., with: [address.family.rawValue] + address.bytes)
             plain += [UInt8](repeating: 0, count: AdvertisementCodec.size - plain.count)
-            let decoded = try? AdvertisementCodec.decode(
-                plain, unusable: defence.isOn ? AdvertisementContent.unusable : [.invalid])
-            return Outcome(succeeds: decoded?.content.addresses == [address])
+            return Outcome(succeeds: (try? AdvertisementCodec.decode(plain))?.content.addresses == [address])
         }
     }
 
@@ -399,13 +372,6 @@ extension PeerTable {
 }
 
 extension TestAccount.Device {
-    /// A sealer of the device that leaves something out.
-    fileprivate func makeSealer(_ guards: AdvertisementGuards) throws -> AdvertisementSealer {
-        AdvertisementSealer(
-            identity: account.identity, keys: account.currentKeys, epoch: try store.nextEpoch(unixTime: 1_760_000_000),
-            guards: guards)
-    }
-
     /// Seals whatever the device likes, as a patched node can.
     fileprivate func seal(_ plain: [UInt8], _ signature: [UInt8], salt: [UInt8]) throws -> [[UInt8]] {
         AdvertisementTXT.strings(

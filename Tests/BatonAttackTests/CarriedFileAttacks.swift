@@ -30,16 +30,16 @@ struct CarriedFileAttacks {
     }
 
     /// The files of a device that shares one folder.
-    private func files(_ checks: CarriedChecks) throws -> SharedFiles {
+    private func files() throws -> SharedFiles {
         let roots = try scratch.file("roots-\(UUID().uuidString)", "Documents=\(shared.path)\n")
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: roots.path)
         return SharedFiles(
             path: FilePath(roots.path), userHome: nil, on: try BlockingExecutor(name: "files"),
-            logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() }, checks: checks)
+            logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
     }
 
     /// The path that an application is handed for the URL of another device; nil when it is refused.
-    private func path(of url: String, _ checks: CarriedChecks) async throws -> String? {
+    private func path(of url: String) async throws -> String? {
         var payload = WireActivityPayload()
         payload.summary.kind = .document
         payload.userInfo.pairs = [
@@ -49,7 +49,7 @@ struct CarriedFileAttacks {
             }
         ]
         do {
-            let arrival = try await files(checks).incoming(payload, of: "laptop", takesLocal: true)
+            let arrival = try await files().incoming(payload, of: "laptop", takesLocal: true)
             let value = try #require(arrival.payload.userInfo.pairs.first?.value.url)
             return URL(string: value).flatMap { $0.isFileURL ? $0.path : nil }
         } catch is HandoffError {
@@ -71,16 +71,11 @@ struct CarriedFileAttacks {
             "gone/../../secret", "gone/%2E%2E/%2e%2e/secret", "gone%2F..%2F..%2Fsecret", "gone/..%2F../secret",
         ])
     func traversal(place: String) async throws {
-        try await attack("a file in a shared folder at \(place)") { defence in
-            let checks: CarriedChecks = defence.isOn ? .all : .all.subtracting(.names)
-            return Outcome(succeeds: leavesFolder(try await path(of: "baton-root:///Documents/\(place)", checks)))
+        try await attack("a file in a shared folder at \(place)") {
+            Outcome(succeeds: leavesFolder(try await path(of: "baton-root:///Documents/\(place)")))
         }
-        // A document's place is used only where the kernel finds a file beneath the folder: two defences, and neither
-        // is what the other one leaves out.
-        for checks in [CarriedChecks.all, .beneath, .names] {
-            let path = try await path(of: "baton-document:///Documents/\(place)", checks)
-            #expect(!leavesFolder(path), "\(path ?? "")")
-        }
+        let document = try await path(of: "baton-document:///Documents/\(place)")
+        #expect(!leavesFolder(document), "\(document ?? "")")
     }
 
     /// By the digests of what a document is built upon: Harnik, Pinkas and Shulman-Peleg, IEEE Security & Privacy 2010.
@@ -88,16 +83,14 @@ struct CarriedFileAttacks {
     func otherPlace() async throws {
         try Data("precious".utf8).write(to: shared.appendingPathComponent("diary"))
         let label = try DocumentLabel(Array("report.pdf".utf8))
-        try await attack("digests of another file than the one that the user accepted") { defence in
-            let files = try files(defence.isOn ? .all : .all.subtracting(.label))
+        let files = try files()
+        await attack("digests of another file than the one that the user accepted") {
             let copy = await files.olderCopy(
                 of: "baton-document:///Documents/diary", labelled: label, accepted: "report.pdf")
             return Outcome(succeeds: copy?.lastComponent == "diary")
         }
         let diary = try DocumentLabel(Array("diary".utf8))
-        try await attack("digests of a file that is called as the origin likes, and not as what the user accepted") {
-            defence in
-            let files = try files(defence.isOn ? .all : .all.subtracting(.label))
+        await attack("digests of a file that is called as the origin likes, and not as what the user accepted") {
             let copy = await files.olderCopy(
                 of: "baton-document:///Documents/diary", labelled: diary, accepted: "report.pdf")
             return Outcome(succeeds: copy?.lastComponent == "diary")
@@ -111,11 +104,10 @@ struct CarriedFileAttacks {
             try FileManager.default.createSymbolicLink(
                 atPath: shared.appendingPathComponent(name).path, withDestinationPath: target)
         }
-        try await attack("a file in a shared folder at \(place), behind a link") { defence in
-            let checks: CarriedChecks = defence.isOn ? .all : .all.subtracting(.beneath)
-            return Outcome(succeeds: leavesFolder(try await path(of: "baton-root:///Documents/\(place)", checks)))
+        try await attack("a file in a shared folder at \(place), behind a link") {
+            Outcome(succeeds: leavesFolder(try await path(of: "baton-root:///Documents/\(place)")))
         }
-        let document = try await path(of: "baton-document:///Documents/\(place)", .all)
+        let document = try await path(of: "baton-document:///Documents/\(place)")
         #expect(document == nil, "\(document ?? "")")
     }
 }

@@ -53,10 +53,10 @@ struct HandoffAttacks {
         }
         let plan = Handoff.Plan(
             activity: accepted, origin: PeerName(id: "hostile", name: "laptop"), candidates: [], destination: nil)
-        await attack("what was accepted as a document comes as an activity with a page") { defence in
+        await attack("what was accepted as a document comes as an activity with a page") {
             var sent = accepted
             (sent.kind, sent.hasWebPage_p) = (.application, true)
-            return Outcome(succeeds: (try? plan.requireAccepted(sent, staysDocument: defence.isOn)) != nil)
+            return Outcome(succeeds: (try? plan.requireAccepted(sent)) != nil)
         }
         try plan.requireAccepted(accepted)
     }
@@ -66,29 +66,20 @@ struct HandoffAttacks {
     @Test("A document that is called otherwise as soon as it is accepted", arguments: ["tax.pdf", ".profile"])
     func renamed(title: String) async throws {
         let origin = PeerName(id: "hostile", name: "laptop")
-        func isTaken(
-            _ kind: WireActivityKind, asShown shown: (title: String, kind: WireActivityKind),
-            without off: ControlService.ShownChecks = []
-        ) -> Bool {
+        func isTaken(_ kind: WireActivityKind, asShown shown: (title: String, kind: WireActivityKind)) -> Bool {
             let offered = WireActivitySummary.with { ($0.title, $0.kind) = (title, kind) }
             let request = WireAcceptRequest.with { ($0.shownTitle, $0.shownKind) = shown }
-            return
-                (try? ControlService.require(
-                    offered, of: origin, asShownIn: request, checks: .all.subtracting(off))) != nil
+            return (try? ControlService.require(offered, of: origin, asShownIn: request)) != nil
         }
-        await attack("what was shown as the document report.pdf is \(title)") { defence in
-            Outcome(
-                succeeds: isTaken(
-                    .document, asShown: ("report.pdf", .document), without: defence.isOn ? [] : .title))
+        await attack("what was shown as the document report.pdf is \(title)") {
+            Outcome(succeeds: isTaken(.document, asShown: ("report.pdf", .document)))
         }
-        await attack("what was shown as a note called so is the document \(title)") { defence in
-            Outcome(
-                succeeds: isTaken(.document, asShown: (title, .application), without: defence.isOn ? [] : .kind))
+        await attack("what was shown as a note called so is the document \(title)") {
+            Outcome(succeeds: isTaken(.document, asShown: (title, .application)))
         }
         for kind in [WireActivityKind.web, .application] {
             await attack("what was shown as the document \(title) is of kind \(kind), with a page that is opened") {
-                defence in
-                Outcome(succeeds: isTaken(kind, asShown: (title, .document), without: defence.isOn ? [] : .kind))
+                Outcome(succeeds: isTaken(kind, asShown: (title, .document)))
             }
         }
         #expect(isTaken(.document, asShown: (title, .document)))

@@ -24,14 +24,15 @@ struct IdentityAttacks {
         account = try TestAccount(devices: 3)
     }
 
-    /// Whether a client with this context gets the laptop's secret.
+    /// Whether a client with this identity gets the laptop's secret.
     private func laptopServes(
-        _ attacker: TLSContext, checks: PeerChecks = .all, withoutCertificate: Bool = false,
+        _ attacker: TLSMaterial, withoutCertificate: Bool = false,
         refuses: @escaping @Sendable (String) -> Bool = { _ in false }
     ) throws -> Outcome {
-        let server = try TLSSession(server: laptop.context(refuses: refuses, checks: checks))
+        let server = try TLSSession(server: laptop.context(refuses: refuses))
         let client = try TLSSession(
-            client: attacker, serverName: "a.baton.invalid", expectedPeer: laptop.id.description)
+            client: attacker.credulousContext(), serverName: "a.baton.invalid", expectedPeer: laptop.id.description)
+        client.believePeer()
         if withoutCertificate { SSL_certs_clear(client.pointer) }
         converse(client, server)
         guard server.say(Self.secret) else { return .refused }
@@ -40,10 +41,11 @@ struct IdentityAttacks {
     }
 
     /// Whether the laptop, which dials the desktop, tells its secret to who answers in its place.
-    private func laptopTells(_ attacker: TLSContext, checks: PeerChecks = .all) throws -> Outcome {
+    private func laptopTells(_ attacker: TLSMaterial) throws -> Outcome {
         let client = try TLSSession(
-            client: laptop.context(checks: checks), serverName: "a.baton.invalid", expectedPeer: desktop.id.description)
-        let server = try TLSSession(server: attacker)
+            client: laptop.context(), serverName: "a.baton.invalid", expectedPeer: desktop.id.description)
+        let server = try TLSSession(server: attacker.credulousContext())
+        server.believePeer()
         converse(client, server)
         guard client.say(Self.secret) else { return .refused }
         converse(client, server)
@@ -54,27 +56,20 @@ struct IdentityAttacks {
     /// could leave out.
     @Test("A client without a certificate")
     func noCertificate() async throws {
-        try await attack("a client that shows no certificate") { defence in
-            try laptopServes(
-                third.context(checks: []), checks: defence.isOn ? .all : .all.subtracting(.account),
-                withoutCertificate: true)
+        try await attack("a client that shows no certificate") {
+            try laptopServes(third.tlsMaterial, withoutCertificate: true)
         }
     }
 
     @Test("The certificate of another account")
     func otherAccount() async throws {
         let stranger = try TestAccount(devices: 1).devices[0]
-        try await attack("a client with a certificate of another account") { defence in
-            try laptopServes(
-                stranger.context(checks: []), checks: defence.isOn ? .all : .all.subtracting(.account))
+        try await attack("a client with a certificate of another account") {
+            try laptopServes(stranger.tlsMaterial)
         }
-        // Nobody else's certificate can name the device that was dialled: each of the two looks refuses it.
-        try await attack("a machine in the middle with a certificate of another account") { defence in
-            try laptopTells(stranger.context(checks: []), checks: defence.isOn ? .all : [.otherDevice])
-        }
-        for single in [PeerChecks.account, .expectedPeer] {
-            let outcome = try laptopTells(stranger.context(checks: []), checks: [.otherDevice, single])
-            #expect(outcome == .refused)
+        // The account and the name of the dialled device each refuse it.
+        try await attack("a machine in the middle with a certificate of another account") {
+            try laptopTells(stranger.tlsMaterial)
         }
     }
 
@@ -85,25 +80,22 @@ struct IdentityAttacks {
         let key = try #require(Ed25519DER.seed(privateKey: desktop.tlsMaterial.privateKey))
         let turned = try DeviceIdentity(issuedBy: other, seed: key)
         #expect(turned.id == desktop.id)
-        try await attack("the device that was dialled, with a certificate of another account") { defence in
-            try laptopTells(
-                turned.tlsMaterial.context(checks: []), checks: defence.isOn ? .all : .all.subtracting(.account))
+        try await attack("the device that was dialled, with a certificate of another account") {
+            try laptopTells(turned.tlsMaterial)
         }
     }
 
     @Test("The certificate of another device of the same account")
     func otherDevice() async throws {
-        try await attack("a machine in the middle that is another device of the account") { defence in
-            try laptopTells(
-                third.context(checks: []), checks: defence.isOn ? .all : .all.subtracting(.expectedPeer))
+        try await attack("a machine in the middle that is another device of the account") {
+            try laptopTells(third.tlsMaterial)
         }
     }
 
     @Test("A node's own certificate: the reflection of a node to itself, or a copied disk")
     func ownIdentity() async throws {
-        try await attack("the laptop's own certificate, shown to the laptop") { defence in
-            try laptopServes(
-                laptop.context(checks: []), checks: defence.isOn ? .all : .all.subtracting(.otherDevice))
+        try await attack("the laptop's own certificate, shown to the laptop") {
+            try laptopServes(laptop.tlsMaterial)
         }
     }
 
@@ -112,10 +104,11 @@ struct IdentityAttacks {
     func revoked() async throws {
         let revoked = third.id.description
         try await attack("a device that was revoked connects") { defence in
-            try laptopServes(third.context(checks: []), refuses: { defence.isOn && $0 == revoked })
+            try laptopServes(third.tlsMaterial, refuses: { defence.isOn && $0 == revoked })
         }
         try await attack("a device that was revoked answers in the place of another") { defence in
-            let server = try TLSSession(server: third.context(checks: []))
+            let server = try TLSSession(server: third.tlsMaterial.credulousContext())
+            server.believePeer()
             let client = try TLSSession(
                 client: laptop.context(refuses: { defence.isOn && $0 == revoked }), serverName: "a.baton.invalid",
                 expectedPeer: revoked)

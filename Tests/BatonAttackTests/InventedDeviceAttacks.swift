@@ -25,13 +25,13 @@ struct InventedDeviceAttacks {
 
     @Test("Of a proved device nothing old is believed, it stays known, and it is heard under its next name at once")
     func flood() async throws {
-        let (met, unmet) = (try await afterFlood(heedsProofs: true), try await afterFlood(heedsProofs: false))
+        let aftermath = try await afterFlood()
         for (name, succeeds) in [
             ("an old advertisement is believed", \.believesOld), ("a device is known no more", \.isForgotten),
             ("a device is not pinned", \.isUnheard),
         ] as [(String, KeyPath<Aftermath, Bool>)] {
-            await attack("devices that are invented, until \(name)") { defence in
-                Outcome(succeeds: (defence.isOn ? met : unmet)[keyPath: succeeds])
+            await attack("devices that are invented, until \(name)") {
+                Outcome(succeeds: aftermath[keyPath: succeeds])
             }
         }
     }
@@ -43,8 +43,8 @@ struct InventedDeviceAttacks {
     }
 
     /// The honest device was shown in an earlier run.
-    private func afterFlood(heedsProofs: Bool) async throws -> Aftermath {
-        let scene = try InventedScene(account, heedsProofs: heedsProofs)
+    private func afterFlood() async throws -> Aftermath {
+        let scene = try InventedScene(account)
         let honest = account.devices[1]
         var sealer = try honest.makeSealer()
         let old = try sealer.seal(.offering(7))
@@ -57,10 +57,8 @@ struct InventedDeviceAttacks {
         await scene.announce(old, under: "replayed")
         aftermath.believesOld = await scene.directory.peer(honest.id.description)?.current?.id.first == 7
         aftermath.isUnheard = await scene.pinnedInstances() == PinnedInstances.boundUnproved
-        if heedsProofs {
-            await scene.announce(try sealer.seal(.offering(9)), under: "renamed")
-            #expect(await scene.pinnedInstances() == PinnedInstances.boundUnproved + 2)
-        }
+        await scene.announce(try sealer.seal(.offering(9)), under: "renamed")
+        #expect(await scene.pinnedInstances() == PinnedInstances.boundUnproved + 2)
         await scene.directory.stop()
         return aftermath
     }
@@ -68,8 +66,7 @@ struct InventedDeviceAttacks {
     @Test("A device that was proved before its first advertisement is one that was proved")
     func provedFirst() async throws {
         try await attack("devices that are invented, until an old advertisement of a new device is believed") {
-            defence in
-            let scene = try InventedScene(account, heedsProofs: defence.isOn)
+            let scene = try InventedScene(account)
             let member = try DeviceIdentity(issuedBy: AccountSecrets(account.key))
             await scene.directory.prove(member.id.description)
             var sealer = scene.sealer(of: member)
@@ -78,7 +75,7 @@ struct InventedDeviceAttacks {
             await scene.announce(try sealer.seal(.offering(8)), under: "member")
             try await scene.invent(ReplayGuard.capacity)
             await scene.announce(old, under: "replayed")
-            if defence.isOn { #expect(await scene.pinnedInstances() == PinnedInstances.boundUnproved + 1) }
+            #expect(await scene.pinnedInstances() == PinnedInstances.boundUnproved + 1)
             let offered = await scene.directory.peer(member.id.description)?.current?.id.first
             await scene.directory.stop()
             return Outcome(succeeds: offered == 7)
@@ -87,8 +84,8 @@ struct InventedDeviceAttacks {
 
     @Test("A new device is heard among many that are invented, and is proved from its first connection on")
     func newDevice() async throws {
-        try await attack("devices that are invented, until a new device is known no more") { defence in
-            let scene = try InventedScene(account, heedsProofs: defence.isOn)
+        try await attack("devices that are invented, until a new device is known no more") {
+            let scene = try InventedScene(account)
             try await scene.invent(100)
             let member = try DeviceIdentity(issuedBy: AccountSecrets(account.key))
             var sealer = scene.sealer(of: member)
@@ -110,10 +107,8 @@ struct InventedDeviceAttacks {
     @Test("Documents that a rule accepts of one device")
     func places() async throws {
         let bound = NodeLimits().acceptedWaiting
-        try await attack("documents of one device fill all places of a rule") { defence in
-            var queue = AcceptanceQueue<Int>(
-                concurrency: AutomaticAcceptance.concurrency, bound: bound,
-                boundPerDevice: defence.isOn ? nil : bound)
+        try await attack("documents of one device fill all places of a rule") {
+            var queue = AcceptanceQueue<Int>(concurrency: AutomaticAcceptance.concurrency, bound: bound)
             for number in 0..<2 * bound { _ = queue.enter(number, of: try Self.device(0)) }
             return Outcome(succeeds: !queue.enter(100, of: try Self.device(100)))
         }
@@ -134,11 +129,11 @@ struct InventedDeviceAttacks {
     @Test("A device that calls itself by the id of one that is to be revoked")
     func namedAsAnother() async {
         let (lost, accomplice) = (String(repeating: "a", count: 32), String(repeating: "f", count: 32))
-        await attack("`baton devices revoke ID` means a device that calls itself ID") { defence in
+        await attack("`baton devices revoke ID` means a device that calls itself ID") {
             let choice = DeviceChoice(
                 ownID: String(repeating: "m", count: 32), ownName: "laptop",
                 known: [KnownDevice(id: lost, name: "phone"), KnownDevice(id: accomplice, name: lost, isProved: true)],
-                revoked: [], checks: defence.isOn ? .all : .all.subtracting(.wholeID))
+                revoked: [])
             return Outcome(succeeds: (try? choice.find(lost))?.id != lost)
         }
     }
@@ -148,10 +143,9 @@ struct InventedDeviceAttacks {
         let stolen = KnownDevice(
             id: String(repeating: "z", count: 32), name: "tv", formerNames: ["phone"], isProved: true)
         let decoy = KnownDevice(id: String(repeating: "x", count: 32), name: "phone")
-        await attack("a revocation meets what a thief announces under the name of the stolen device") { defence in
+        await attack("a revocation meets what a thief announces under the name of the stolen device") {
             let choice = DeviceChoice(
-                ownID: String(repeating: "m", count: 32), ownName: "laptop", known: [decoy, stolen], revoked: [],
-                checks: defence.isOn ? .all : .all.subtracting(.proved))
+                ownID: String(repeating: "m", count: 32), ownName: "laptop", known: [decoy, stolen], revoked: [])
             return Outcome(succeeds: (try? choice.find("phone")) != stolen)
         }
     }
@@ -160,10 +154,9 @@ struct InventedDeviceAttacks {
     func inventedNames() async {
         let phone = KnownDevice(id: String(repeating: "z", count: 32), name: "phone", isProved: true)
         let invented = (10..<50).map { KnownDevice(id: "\($0)" + String(repeating: "x", count: 30), name: "phone") }
-        await attack("invented devices make a name ambiguous that the user revokes") { defence in
+        await attack("invented devices make a name ambiguous that the user revokes") {
             let choice = DeviceChoice(
-                ownID: String(repeating: "m", count: 32), ownName: "laptop", known: invented + [phone], revoked: [],
-                checks: defence.isOn ? .all : .all.subtracting(.proved))
+                ownID: String(repeating: "m", count: 32), ownName: "laptop", known: invented + [phone], revoked: [])
             return Outcome(succeeds: (try? choice.find("phone")) != phone)
         }
     }
@@ -176,8 +169,7 @@ private final class InventedScene: Sendable {
     private let discovery: ServiceDiscovery
     private let invented = Lock(0)
 
-    /// - Parameter heedsProofs: whether the directory does.
-    init(_ account: TestAccount, heedsProofs: Bool) throws {
+    init(_ account: TestAccount) throws {
         self.account = account
         let (loop, storage) = (EventLoop(name: "directory"), try BlockingExecutor(name: "storage"))
         discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery"))
@@ -188,7 +180,7 @@ private final class InventedScene: Sendable {
             deviceID: honest.description, name: "desktop", seen: 1, revision: 0, isProved: true)
         directory = PeerDirectory(
             account: CurrentAccount(account.devices[0].account), store: account.devices[0].store, replayGuard: replays,
-            known: KnownDevices([entry]), discovery: discovery, storage: storage, heedsProofs: heedsProofs, on: loop,
+            known: KnownDevices([entry]), discovery: discovery, storage: storage, on: loop,
             logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
     }
 

@@ -9,6 +9,17 @@ import Testing
 @testable import BatonAccount
 @testable import BatonNode
 
+extension HandoffLab {
+    /// Opens the advertisements of the account's devices, as one more of them.
+    func makeOpener() throws -> AdvertisementOpener {
+        let text = try Data(contentsOf: keyFile).filter { $0 > 0x20 }
+        let key = try AccountKey(parsing: text.withUnsafeBytes { SecretBytes(copying: $0) })
+        let store = AccountStore(folder: FilePath(folder.appendingPathComponent("listener").path))
+        let listener = try store.join(key)
+        return AdvertisementOpener(keys: listener.keys, ownDevice: listener.identity.id)
+    }
+}
+
 extension LabAttackTests {
     /// Avahi as an adversary, and everybody on the link who can make it one.
     ///
@@ -34,19 +45,11 @@ extension LabAttackTests {
             let flooder = try siege.flood(instances: 1000, clones: 500)
             try await flooder.program.line { $0 == "round" }
 
-            try await attack("1,500 instances use up threads and descriptors") { defence in
-                var most = Holdings()
-                if defence.isOn {
-                    // Long enough for each probe to have had its turn once.
-                    most = try await Holdings.most(of: desktop, for: .seconds(20))
-                    #expect(most.threads >= calm.threads + 12, "the flood did not arrive: \(most)")
-                } else {
-                    let greedy = try lab.startProgram(2, [Lab.product("discovery-probe"), "--probes", "100000"])
-                    most = try await Holdings.most(of: greedy.program.processIdentifier, for: .seconds(20))
-                    greedy.program.send("quit")
-                    try await greedy.end(by: SIGKILL)
-                }
-                print("discovery in a flood, budget \(defence): \(most)")
+            try await attack("1,500 instances use up threads and descriptors") {
+                // Long enough for each probe to have had its turn once.
+                let most = try await Holdings.most(of: desktop, for: .seconds(20))
+                #expect(most.threads >= calm.threads + 12, "the flood did not arrive: \(most)")
+                print("discovery in a flood: \(most)")
                 return Outcome(succeeds: most.exceeds(Self.bound))
             }
 
@@ -253,11 +256,7 @@ extension LabAttackTests {
         func idleAtItsEnd() async throws {
             let lab = try await HandoffLab(["laptop"])
             defer { lab.down() }
-            let text = try Data(contentsOf: lab.keyFile).filter { $0 > 0x20 }
-            let key = try AccountKey(parsing: text.withUnsafeBytes { SecretBytes(copying: $0) })
-            let store = AccountStore(folder: FilePath(lab.folder.appendingPathComponent("listener").path))
-            let listener = try store.join(key)
-            let opener = AdvertisementOpener(keys: listener.keys, ownDevice: listener.identity.id)
+            let opener = try lab.makeOpener()
             func said(in capture: Capture) throws -> [String] {
                 try capture.records.filter { $0.text.count > 100 }.map {
                     try opener.open($0.text).advertisement.content.current?.title ?? "nothing"
@@ -318,8 +317,8 @@ extension LabAttackTests {
         /// is a retry, which asks and announces everything again.
         @Test("Killed in any state", arguments: Moment.allCases)
         func killed(_ moment: Moment) async throws {
-            try await attack("Avahi is killed \(moment.rawValue)") { defence in
-                try await withNode(meeting: moment, defence.isOn ? [] : ["--without", "retry"]) { lab, laptop, watch in
+            try await attack("Avahi is killed \(moment.rawValue)") {
+                try await withNode(meeting: moment) { lab, laptop, watch in
                     #expect(laptop.program.isRunning)
                     return Outcome(succeeds: try await !isListed(on: lab, by: watch))
                 }
@@ -369,20 +368,15 @@ extension LabAttackTests {
 
         /// Kills the responder of a laptop's node at a moment, and starts it again.
         ///
-        /// - Parameters:
-        ///   - options: of the node that meets it.
-        ///   - body: gets the node, and what follows the activities on another host.
+        /// - Parameter body: gets the node, and what follows the activities on another host.
         private func withNode(
-            meeting moment: Moment, _ options: [String],
-            _ body: (HandoffLab, HostCommand, HostCommand) async throws -> Outcome
+            meeting moment: Moment, _ body: (HandoffLab, HostCommand, HostCommand) async throws -> Outcome
         ) async throws -> Outcome {
             let lab = try await HandoffLab()
             defer { lab.down() }
             let desktop = try await lab.startNode(2).command
             @Sendable func start() async throws -> HostCommand {
-                let node = try lab.startProgram(1, Self.perturbed + [Lab.product("node-probe")] + options)
-                try await node.event("ready")
-                return node
+                try await lab.startNode(1, wrapper: Self.perturbed).command
             }
             let laptop: HostCommand
             switch moment {

@@ -84,8 +84,8 @@ extension LabAttackTests {
 
         @Test("A name that is lost shares nothing with the one that takes its place", arguments: Loss.allCases)
         func lost(_ loss: Loss) async throws {
-            try await attack("following a device by what it says under two names, where \(loss.rawValue)") { defence in
-                let texts = try await texts(after: loss, defence)
+            try await attack("following a device by what it says under two names, where \(loss.rawValue)") {
+                let texts = try await texts(after: loss)
                 let sealed = texts.mapValues { $0.reduce(into: Set()) { $0.formUnion(Self.parts(of: $1)) } }
                 return Outcome(
                     succeeds: sealed.contains { name, own in
@@ -95,9 +95,7 @@ extension LabAttackTests {
         }
 
         /// The records of a device under each of its names, the ones that it loses and the one that takes their place.
-        ///
-        /// - Parameter defence: whether another name has another salt.
-        private func texts(after loss: Loss, _ defence: Defence) async throws -> [String: Set<[UInt8]>] {
+        private func texts(after loss: Loss) async throws -> [String: Set<[UInt8]>] {
             let lab = try await HandoffLab(["laptop", "stranger"], members: 1)
             defer { lab.down() }
             let tap = try await Tap(lab, host: 1)
@@ -106,7 +104,7 @@ extension LabAttackTests {
             let claimant = try lab.startProgram(
                 2, ["python3", "-c", HostilePrograms.claimant, "10.77.0.2", loss == .restarted ? "-1" : number])
             try await claimant.program.line { $0 == "ready" }
-            try await startNode(in: lab, without: defence.isOn ? nil : "periods")
+            _ = try await lab.startNode(1)
             try await eventually("it is announced") { try !tap.now().textsByName.isEmpty }
             switch loss {
             case .restarted:
@@ -124,12 +122,6 @@ extension LabAttackTests {
             #expect(claimant.program.lines.contains { $0.hasPrefix("taken ") } == (loss != .restarted))
             try await claimant.end(by: SIGKILL)
             return try await tap.end().textsByName
-        }
-
-        /// Starts the first host's node, or one that lacks something.
-        private func startNode(in lab: HandoffLab, without part: String?) async throws {
-            let options = part.map { ["--without", $0] } ?? []
-            try await lab.startProgram(1, [Lab.product("node-probe")] + options).event("ready")
         }
 
         /// Gives the first host another address, or takes it away.
@@ -166,11 +158,11 @@ extension LabAttackTests {
 
         @Test("Nobody who scans ports finds one again that he found some periods ago")
         func ports() async throws {
-            try await attack("following a device from one network to another by its port") { defence in
+            try await attack("following a device from one network to another by its port") {
                 let lab = try await HandoffLab(["laptop", "stranger"], members: 1)
                 defer { lab.down() }
                 let tap = try await Tap(lab, host: 1)
-                try await startNode(in: lab, without: defence.isOn ? nil : "ports")
+                _ = try await lab.startNode(1)
                 try await eventually("it is announced") { try tap.now().textsByName.count == 1 }
                 let first = try await openPorts(in: lab)
                 // The last of them is one too many for the first.
@@ -181,7 +173,7 @@ extension LabAttackTests {
                 let second = try await openPorts(in: lab)
                 _ = try await tap.end()
                 // The ports that were announced with the removed address are closed as well.
-                #expect(first.count == 1 && second.count == (defence.isOn ? Gate.periodBound / 2 : 1))
+                #expect(first.count == 1 && second.count == Gate.periodBound / 2)
                 #expect(second.contains(try #require(try await lab.status(1)?.port)))
                 return Outcome(succeeds: !first.isDisjoint(with: second))
             }
@@ -197,19 +189,15 @@ extension LabAttackTests {
 
         @Test("An address that comes or goes begins another period at once")
         func networkChange() async throws {
-            try await attack("following a device from one network to the next by its name") { defence in
+            try await attack("following a device from one network to the next by its name") {
                 let lab = try await HandoffLab(["laptop"])
                 defer { lab.down() }
                 let tap = try await Tap(lab, host: 1)
-                try await startNode(in: lab, without: defence.isOn ? nil : "network")
+                _ = try await lab.startNode(1)
                 try await eventually("it is announced") { try tap.now().textsByName.count == 1 }
                 for (number, action) in ["add", "del"].enumerated() {
                     try await changeNetwork(of: lab, action)
-                    if defence.isOn {
-                        try await eventually("there is another name") {
-                            try tap.now().textsByName.count == number + 2
-                        }
-                    }
+                    try await eventually("there is another name") { try tap.now().textsByName.count == number + 2 }
                     let before = try tap.now().textsByName
                     _ = try await offering("There \(number)", in: lab, until: tap) { $0.textsByName != before }
                 }

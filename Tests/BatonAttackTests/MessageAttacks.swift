@@ -38,10 +38,8 @@ struct MessageAttacks {
 
     @Test("A deep message", arguments: [20, 1_000])
     func deep(depth: Int) async {
-        await attack("arrays in arrays, \(depth) deep") { defence in
-            let request = try? WireRequest.decode(
-                Self.nested(depth), depth: defence.isOn ? MessageLimits.depth : .max)
-            return Outcome(succeeds: request != nil)
+        await attack("arrays in arrays, \(depth) deep") {
+            Outcome(succeeds: (try? WireRequest.decode(Self.nested(depth))) != nil)
         }
         // Nesting too deep for a stack is refused as soon as the bound is passed.
         #expect(throws: HandoffError.self) { try WireRequest.decode(Self.nested(4_000)) }
@@ -63,7 +61,7 @@ struct MessageAttacks {
     /// which the length in front of it is judged.
     @Test("A wide message", arguments: [true, false])
     func wide(isArray: Bool) async {
-        await attack("user info of 100,000 values in \(isArray ? "an array" : "a dictionary")") { defence in
+        await attack("user info of 100,000 values in \(isArray ? "an array" : "a dictionary")") {
             let userInfo = Self.wide(100_000, isArray: isArray)
             // OfferUpdate.offer is field 1, OfferRequest.user_info field 3.
             let record = Self.field(1, Self.field(3, userInfo))
@@ -71,8 +69,7 @@ struct MessageAttacks {
             let framed = Self.field(1, record).dropFirst()
             var parser = RecordParser<WireOfferUpdate>()
             Array(framed).withUnsafeBytes { parser.append($0) }
-            let bound = defence.isOn ? MessageLimits.size : .max
-            guard let update = try? parser.next(atMost: bound) else { return .refused }
+            guard let update = try? parser.next() else { return .refused }
             let pairs = update.offer.userInfo.pairs
             let count = isArray ? pairs.first?.value.array.elements.count : pairs.count
             return Outcome(succeeds: count == 100_000)
@@ -119,16 +116,10 @@ struct MessageAttacks {
                 ]
             }
         }
-        await attack("user info with \(isKey ? "a key" : "a text in a set") of 40,000 bytes") { defence in
+        await attack("user info with \(isKey ? "a key" : "a text in a set") of 40,000 bytes") {
             let bytes = try? WireRequest.with { $0.offer.userInfo = userInfo(40_000) }.serializedBytes() as [UInt8]
             guard case .offer(let offer)? = try? WireRequest.decode(bytes ?? []) else { return .refused }
-            var limits = WireDictionaryValue.HashedLimits()
-            if !defence.isOn { limits.text = .max }
-            do {
-                try OfferedActivity.requireFitting(offer.userInfo, hashed: limits)
-            } catch {
-                return .refused
-            }
+            guard (try? OfferedActivity.requireFitting(offer.userInfo)) != nil else { return .refused }
             return Outcome(succeeds: Self.work(offer.userInfo) > MessageLimits.size * WireDictionaryValue.keyBound)
         }
         let bound = WireDictionaryValue.keyBound
@@ -140,15 +131,13 @@ struct MessageAttacks {
     /// bound for user info is refused although it fits in a message.
     @Test("User info over its bound")
     func largeUserInfo() async {
-        func isTaken(_ bytes: Int, bound: Int = OfferedActivity.userInfoBound) -> Bool {
+        func isTaken(_ bytes: Int) -> Bool {
             var userInfo = WireDictionaryValue()
             userInfo.entries["k"] = .with { $0.data = Data(count: bytes) }
-            return (try? OfferedActivity.requireFitting(userInfo, bound: bound)) != nil
+            return (try? OfferedActivity.requireFitting(userInfo)) != nil
         }
         let bound = OfferedActivity.userInfoBound
-        await attack("user info of more bytes than it may have") { defence in
-            Outcome(succeeds: isTaken(bound, bound: defence.isOn ? bound : .max))
-        }
+        await attack("user info of more bytes than it may have") { Outcome(succeeds: isTaken(bound)) }
         #expect(isTaken(bound - 64))
     }
 }

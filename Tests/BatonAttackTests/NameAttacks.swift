@@ -157,7 +157,7 @@ struct NameAttacks {
     /// or turns the order of its letters around.
     @Test("Escapes and controls of direction in what is shown", arguments: Field.allCases)
     func escapes(_ field: Field) async {
-        await attack("a \(field) with escapes") { defence in
+        await attack("a \(field) with escapes") {
             let hostile = "\u{1B}]0;pwned\u{07}\u{1B}[2J\u{9B}31m\r\n\u{202E}fdp.exe\u{2066}\u{200F}"
             var listing = WireActivityListing()
             listing.activity.id = Data(count: 16)
@@ -165,9 +165,8 @@ struct NameAttacks {
             listing.activity.title = field == .title ? hostile : "Note"
             listing.device = field == .device ? hostile : "laptop"
             let activity = ListedActivity(listing)
-            let form = defence.isOn ? SafeText.Form.escaped : .asItCame
-            var shown = ActivityRendering.lines([activity], width: 200, now: 0, as: form).dropFirst().joined()
-            if field == .path { shown = SafeText.escaped(path: Array(hostile.utf8), as: form) }
+            var shown = ActivityRendering.lines([activity], width: 200, now: 0).dropFirst().joined()
+            if field == .path { shown = SafeText.escaped(path: Array(hostile.utf8)) }
             let isDangerous = shown.unicodeScalars.contains { scalar in
                 switch scalar.properties.generalCategory {
                 case .control, .format, .lineSeparator, .paragraphSeparator: true

@@ -108,11 +108,9 @@ struct WideUserInfoAttacks {
         ]
         for element in elements {
             try OfferedActivity.requireFitting(userInfo(of: element.wire, isNone: false))
-            await attack("a set of \(isDate ? "dates" : "numbers") that are none, each \(element.name)") { defence in
-                var limits = WireDictionaryValue.HashedLimits()
-                limits.areNumbers = defence.isOn
+            await attack("a set of \(isDate ? "dates" : "numbers") that are none, each \(element.name)") {
                 let attack = userInfo(of: element.wire, isNone: true)
-                guard (try? OfferedActivity.requireFitting(attack, hashed: limits)) != nil else { return .refused }
+                guard (try? OfferedActivity.requireFitting(attack)) != nil else { return .refused }
                 // The work of the receiver: the library, which checks again before it reads, or another one.
                 func cost(_ number: (Int) -> Double) -> Double {
                     let values = (1...2_000).map { element.value(number($0)) }
@@ -128,9 +126,8 @@ struct WideUserInfoAttacks {
     @Test("More keys than user info has room for")
     func keysOverTheBound() async {
         let userInfo = Self.payload(keys: 6_000).userInfo
-        await attack("user info of 6,000 keys") { defence in
-            let bound = defence.isOn ? OfferedActivity.userInfoBound : .max
-            return Outcome(succeeds: (try? OfferedActivity.requireFitting(userInfo, bound: bound)) != nil)
+        await attack("user info of 6,000 keys") {
+            Outcome(succeeds: (try? OfferedActivity.requireFitting(userInfo)) != nil)
         }
     }
 }

@@ -9,19 +9,16 @@ import Glibc
 /// It prints each event as one JSON object a line, with `time` in nanoseconds of the clock that all hosts of this
 /// machine share. It reads commands from standard input: `publish HEX...`, `withdraw HEX...`, `rotate HEX...` (one
 /// argument a TXT string), `keep INSTANCE`, `reject INSTANCE`, `queries`, `quit`. With `--verdict keep` or `--verdict
-/// reject` it gives that verdict on every instance itself; `--probes` is how many queries may probe. The end of its
-/// input is `quit`.
+/// reject` it gives that verdict on every instance itself. The end of its input is `quit`.
 @main
 enum Probe {
     static func main() async throws {
         var configuration = DiscoveryConfiguration()
         var verdict = ""
-        var probes = 16
         var arguments = CommandLine.arguments.dropFirst()
         while let option = arguments.popFirst(), let value = arguments.popFirst() {
             switch option {
             case "--verdict": verdict = value
-            case "--probes": probes = Int(value) ?? 0
             case "--rotation": configuration.rotationPeriod = .milliseconds(Int(value) ?? 0)
             case "--rediscovery": configuration.rediscoveryPeriod = .milliseconds(Int(value) ?? 0)
             default: break
@@ -29,7 +26,7 @@ enum Probe {
         }
         let discovery = ServiceDiscovery(
             configuration: configuration, loop: EventLoop(name: "probe"),
-            executor: try BlockingExecutor(name: "discovery"), probes: probes)
+            executor: try BlockingExecutor(name: "discovery"))
         let (givenVerdict, events) = (verdict, discovery.events)
         let printing = Task {
             for await event in events {

@@ -31,7 +31,7 @@ struct AnnouncerTests {
         let announcer = Announcer(
             account: CurrentAccount(device.account), epoch: 1, listeners: listeners, gate: GateKeeper(of: device.id) {},
             offers: offers,
-            discovery: discovery, guards: .all, on: loop, logger: logger)
+            discovery: discovery, on: loop, logger: logger)
         func salt() async throws -> [UInt8] {
             var record = try #require(await discovery.record)
             return try Array(AdvertisementTXT.blob(in: record.text(isRationed: false)).prefix(16))

@@ -52,10 +52,10 @@ struct NodeLimitsTests {
             try FileManager.default.createDirectory(
                 atPath: home.stateFolder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             try FileManager.default.moveItem(atPath: account.devices[0].store.folder.string, toPath: own)
-            var seams = NodeSeams()
-            seams.limits = limits
-            if let clockDelay { seams.clockDelay = clockDelay }
-            node = Node(home: home, seams: seams, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            var tuning = NodeTuning()
+            tuning.limits = limits
+            if let clockDelay { tuning.clockDelay = clockDelay }
+            node = Node(home: home, tuning: tuning, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             try await node.start()
             port = try #require(await node.port)
         }

@@ -69,7 +69,7 @@ struct NodeMemoryTests {
 
         init(home: String) async throws {
             let process = try ChildProcess(
-                [Lab.product("node-probe"), "--without", "clock-delay"],
+                [Lab.product("node-probe"), "--clock-delay", "0"],
                 environment: ["BATON_HOME": home, "PATH": "/usr/bin:/bin", "AVAHI_COMPAT_NOWARN": "1"], output: .pipe,
                 error: .null)
             self.process = process

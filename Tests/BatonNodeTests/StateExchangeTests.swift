@@ -55,12 +55,12 @@ struct StateExchangeTests {
                 _ = try account.revoke([other], with: secrets)
             }
             try store.save(stateOf: account)
-            var seams = NodeSeams()
-            seams.clockDelay = .zero
-            seams.limits.listsDeadline = listsDeadline
-            seams.limits.catchUpDeadline = catchUpDeadline
-            seams.limits.storingPause = storingPause
-            node = Node(home: home, seams: seams, logger: Logger(label: "test") { [log] _ in log })
+            var tuning = NodeTuning()
+            tuning.clockDelay = .zero
+            tuning.limits.listsDeadline = listsDeadline
+            tuning.limits.catchUpDeadline = catchUpDeadline
+            tuning.limits.storingPause = storingPause
+            node = Node(home: home, tuning: tuning, logger: Logger(label: "test") { [log] _ in log })
             try await node.start()
             port = try #require(await node.port)
         }

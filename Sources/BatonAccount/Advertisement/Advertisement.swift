@@ -90,19 +90,9 @@ package struct AdvertisementContent: Sendable, Hashable {
     /// ``NetworkAddress/Scope/invalid`` addresses are dropped, and so are ``NetworkAddress/Scope/loopback`` ones, which
     /// would lead the receiver to itself. The rest is cut at the bounds on count and bytes.
     package static func fitting(_ addresses: [NetworkAddress]) -> [NetworkAddress] {
-        fitting(addresses, without: unusable)
-    }
-
-    /// The scopes whose addresses no other device can dial.
-    static let unusable: Set<NetworkAddress.Scope> = [.invalid, .loopback]
-
-    /// - Parameter scopes: the scopes to drop. Only the tests of attacks pass others than the default.
-    static func fitting(
-        _ addresses: [NetworkAddress], without scopes: Set<NetworkAddress.Scope>
-    ) -> [NetworkAddress] {
         var taken: [NetworkAddress] = []
         var bytes = 0
-        for address in addresses where !scopes.contains(address.scope) && !taken.contains(address) {
+        for address in addresses where !unusable.contains(address.scope) && !taken.contains(address) {
             let size = 1 + address.family.byteCount
             guard taken.count < maximumAddressCount, bytes + size <= maximumAddressBytes else { continue }
             taken.append(address)
@@ -110,6 +100,9 @@ package struct AdvertisementContent: Sendable, Hashable {
         }
         return taken
     }
+
+    /// The scopes whose addresses no other device can dial.
+    private static let unusable: Set<NetworkAddress.Scope> = [.invalid, .loopback]
 }
 
 /// The current activity of a device: the part that others may see before a user accepts.

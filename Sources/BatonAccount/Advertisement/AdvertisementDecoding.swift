@@ -2,14 +2,7 @@
 
 extension AdvertisementCodec {
     /// Reads a plain text of exactly ``size`` bytes.
-    ///
-    /// - Parameters:
-    ///   - lowestPort: the lowest acceptable port.
-    ///   - unusable: the scopes whose addresses are rejected.
-    static func decode(
-        _ bytes: [UInt8], lowestPort: UInt16 = Advertisement.minimumPort,
-        unusable: Set<NetworkAddress.Scope> = AdvertisementContent.unusable
-    ) throws(AdvertisementRejection) -> Advertisement {
+    static func decode(_ bytes: [UInt8]) throws(AdvertisementRejection) -> Advertisement {
         var reader = ByteReader(bytes)
         let format = try reader.integer(UInt8.self)
         guard format == self.format, bytes.count == size else { throw .unknownFormat(format) }
@@ -19,7 +12,7 @@ extension AdvertisementCodec {
         let sequence = try reader.integer(UInt64.self)
         let timeToLive = try reader.integer(UInt16.self)
         let port = try reader.integer(UInt16.self)
-        guard port >= lowestPort else { throw .malformed(.port) }
+        guard port >= Advertisement.minimumPort else { throw .malformed(.port) }
         let gateNonce = try reader.bytes(GateToken.nonceCount)
         let others = try reader.integer(UInt8.self)
         let state = try reader.integer(UInt8.self)
@@ -28,7 +21,7 @@ extension AdvertisementCodec {
         // A name must be in the form in which each device writes its own: the store rejects any other form when it
         // loads.
         guard (try? DeviceName.validated(name)) == name else { throw .malformed(.deviceName) }
-        let addresses = try decodeAddresses(&reader, without: unusable)
+        let addresses = try decodeAddresses(&reader)
         let activity = state == 1 ? try decodeActivity(&reader) : nil
         let content = AdvertisementContent(
             timeToLive: timeToLive, port: port, addresses: addresses, deviceName: name, current: activity,
@@ -40,7 +33,7 @@ extension AdvertisementCodec {
     }
 
     private static func decodeAddresses(
-        _ reader: inout ByteReader, without unusable: Set<NetworkAddress.Scope>
+        _ reader: inout ByteReader
     ) throws(AdvertisementRejection) -> [NetworkAddress] {
         let count = try reader.integer(UInt8.self)
         var addresses: [NetworkAddress] = []
@@ -55,7 +48,7 @@ extension AdvertisementCodec {
         }
         // The addresses must be exactly as a sender may write them: within the bounds, each once, and none that names
         // several hosts or the receiver itself.
-        guard AdvertisementContent.fitting(addresses, without: unusable) == addresses else {
+        guard AdvertisementContent.fitting(addresses) == addresses else {
             throw .malformed(.address)
         }
         return addresses

@@ -7,7 +7,6 @@
 package struct AdvertisementOpener: Sendable {
     private let keys: [GenerationKeys]
     private let ownDevice: DeviceID
-    private let guards: AdvertisementGuards
 
     /// An opener.
     ///
@@ -16,19 +15,13 @@ package struct AdvertisementOpener: Sendable {
     ///     microseconds in all).
     ///   - ownDevice: Whose advertisements are rejected as ``AdvertisementRejection/own``.
     package init(keys: [GenerationKeys], ownDevice: DeviceID) {
-        self.init(keys: keys, ownDevice: ownDevice, guards: .all)
-    }
-
-    /// An opener without some of the guards, for tests.
-    init(keys: [GenerationKeys], ownDevice: DeviceID, guards: AdvertisementGuards) {
-        self.guards = guards
         self.keys = keys
         self.ownDevice = ownDevice
     }
 
     /// A copy that tries other keys.
     package func trying(_ keys: [GenerationKeys]) -> AdvertisementOpener {
-        AdvertisementOpener(keys: keys, ownDevice: ownDevice, guards: guards)
+        AdvertisementOpener(keys: keys, ownDevice: ownDevice)
     }
 
     /// Opens a raw TXT record: strings, each behind a byte with its length.
@@ -40,12 +33,9 @@ package struct AdvertisementOpener: Sendable {
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
         let blob = try AdvertisementTXT.blob(in: record)
         for generation in keys {
-            let opened = AdvertisementSeal.open(
-                blob, key: generation.advertisement, isEncrypted: guards.contains(.seal))
-            guard let opened else { continue }
+            guard let opened = AdvertisementSeal.open(blob, key: generation.advertisement) else { continue }
             let advertisement = try opened.verified(
-                salt: blob.prefix(AdvertisementSeal.saltCount), notOf: ownDevice,
-                isSigned: guards.contains(.signature))
+                salt: blob.prefix(AdvertisementSeal.saltCount), notOf: ownDevice)
             return (advertisement, generation)
         }
         throw .unopenable

@@ -28,13 +28,9 @@ enum AdvertisementSeal {
     }
 
     /// Seals plain text and signature.
-    ///
-    /// - Parameter isEncrypted: false only in tests of attacks.
     static func seal(
-        plain: [UInt8], signature: [UInt8], salt: [UInt8], key: SecretBytes, nonce: [UInt8] = randomBytes(nonceCount),
-        isEncrypted: Bool = true
+        plain: [UInt8], signature: [UInt8], salt: [UInt8], key: SecretBytes, nonce: [UInt8] = randomBytes(nonceCount)
     ) throws -> [UInt8] {
-        guard isEncrypted else { return salt + nonce + plain + signature + [UInt8](repeating: 0, count: tagCount) }
         let box = try AES.GCM.seal(
             plain + signature, using: derive(key, salt: salt), nonce: AES.GCM.Nonce(data: nonce))
         return salt + nonce + box.ciphertext + box.tag
@@ -45,33 +41,24 @@ enum AdvertisementSeal {
         let plain: [UInt8]
         let signature: [UInt8]
 
-        /// The advertisement, or nil if the device that it names did not sign it.
+        /// The advertisement, if the device that it names signed it.
         ///
-        /// - Parameter isSigned: false only in tests of attacks.
+        /// - Throws: `badSignature`, `own`, and what decoding it throws.
         func verified(
-            salt: some Sequence<UInt8>, notOf ownDevice: DeviceID, isSigned: Bool = true
+            salt: some Sequence<UInt8>, notOf ownDevice: DeviceID
         ) throws(AdvertisementRejection) -> Advertisement {
             let advertisement = try AdvertisementCodec.decode(plain)
-            guard
-                !isSigned
-                    || AdvertisementSeal.isValid(
-                        signature: signature, salt: salt, plain: plain, publicKey: advertisement.publicKey)
-            else { throw .badSignature }
+            let isSigned = AdvertisementSeal.isValid(
+                signature: signature, salt: salt, plain: plain, publicKey: advertisement.publicKey)
+            guard isSigned else { throw .badSignature }
             guard advertisement.device != ownDevice else { throw .own(epoch: advertisement.epoch) }
             return advertisement
         }
     }
 
     /// Opens a sealed form. Returns nil if the key does not fit.
-    ///
-    /// - Parameter isEncrypted: false only in tests of attacks.
-    static func open(_ blob: [UInt8], key: SecretBytes, isEncrypted: Bool = true) -> Opened? {
+    static func open(_ blob: [UInt8], key: SecretBytes) -> Opened? {
         let body = saltCount + nonceCount
-        guard isEncrypted else {
-            let content = blob.dropFirst(body).dropLast(tagCount)
-            return Opened(
-                plain: Array(content.dropLast(signatureCount)), signature: Array(content.suffix(signatureCount)))
-        }
         guard
             blob.count == size, let nonce = try? AES.GCM.Nonce(data: blob[saltCount..<body]),
             let box = try? AES.GCM.SealedBox(

@@ -11,8 +11,6 @@ package struct AdvertisementSealer: Sendable {
     private var sequence: UInt64 = 0
     private var salt: [UInt8]
 
-    private let guards: AdvertisementGuards
-
     /// The gate nonce of this period, which every advertisement of the period carries.
     package private(set) var gateNonce: [UInt8]
 
@@ -23,12 +21,6 @@ package struct AdvertisementSealer: Sendable {
     ///   - keys: The keys of the current generation.
     ///   - epoch: From ``AccountStore/nextEpoch(unixTime:)``, once per run.
     package init(identity: DeviceIdentity, keys: GenerationKeys, epoch: UInt64) {
-        self.init(identity: identity, keys: keys, epoch: epoch, guards: .all)
-    }
-
-    /// A sealer without some of the guards, for tests.
-    package init(identity: DeviceIdentity, keys: GenerationKeys, epoch: UInt64, guards: AdvertisementGuards) {
-        self.guards = guards
         self.identity = identity
         self.keys = keys
         self.epoch = epoch
@@ -39,7 +31,6 @@ package struct AdvertisementSealer: Sendable {
     /// Begins the next period, together with a new instance name. Nobody outside the account can link advertisements of
     /// two periods.
     package mutating func beginPeriod() {
-        guard guards.contains(.periods) else { return }
         salt = JoiningSalt.make(for: keys)
         gateNonce = randomBytes(GateToken.nonceCount)
     }
@@ -60,14 +51,12 @@ package struct AdvertisementSealer: Sendable {
         let advertisement = Advertisement(
             device: identity.id, publicKey: identity.publicKey, epoch: epoch, sequence: sequence + 1,
             gateNonce: gateNonce, content: content)
-        var plain = try AdvertisementCodec.encode(advertisement)
-        if !guards.contains(.size) { plain.removeLast(plain.reversed().prefix { $0 == 0 }.count) }
+        let plain = try AdvertisementCodec.encode(advertisement)
         let blob: [UInt8]
         do {
             let signature = try identity.sign(AdvertisementSeal.signedMessage(salt: salt, plain: plain))
             blob = try AdvertisementSeal.seal(
-                plain: plain, signature: signature, salt: salt, key: keys.advertisement,
-                isEncrypted: guards.contains(.seal))
+                plain: plain, signature: signature, salt: salt, key: keys.advertisement)
         } catch {
             throw .cryptography("\(error)")
         }

@@ -57,9 +57,6 @@ package struct ReplayGuard: Sendable, Equatable {
     private var entries: [DeviceID: Entry] = [:]
     private var changes: UInt64 = 0
 
-    /// Whether an advertisement of an earlier run counts for its time to live only. Only tests of attacks clear this.
-    var endsLives = true
-
     /// How urgently the guard wants to be saved; set back by ``markSaved()``.
     package private(set) var saveNeed: SaveNeed = .none
 
@@ -103,10 +100,9 @@ package struct ReplayGuard: Sendable, Equatable {
                 if known.isSeen { return .duplicate }
                 // Before it came is no time at which it can have counted.
                 let (left, isOver) = known.validUntil.subtractingReportingOverflow(unixTime)
-                let isAlive = !isOver && (1...UInt64(timeToLive)).contains(left)
-                guard isAlive || !endsLives else { return .expired }
+                guard !isOver, (1...UInt64(timeToLive)).contains(left) else { return .expired }
                 entries[device]?.isSeen = true
-                return .standing(secondsLeft: isAlive ? UInt16(left) : timeToLive)
+                return .standing(secondsLeft: UInt16(left))
             }
             guard (epoch, sequence) > (known.epoch, known.sequence) else { return .replayed }
             if epoch > known.epoch { saveNeed = .now } else if saveNeed != .now { saveNeed = .soon }

@@ -37,19 +37,6 @@ extension KnownDevice {
     }
 }
 
-/// The checks that keep a device from impersonating another one. All of them are always on, except in this package's
-/// tests of attacks, which turn one off to see that the attack then succeeds.
-struct DeviceChecks: OptionSet {
-    let rawValue: UInt8
-
-    /// A whole id is never a name.
-    static let wholeID = DeviceChecks(rawValue: 1)
-    /// A device that was only announced has no name.
-    static let proved = DeviceChecks(rawValue: 2)
-
-    static let all: DeviceChecks = [.wholeID, .proved]
-}
-
 /// Finds the device that the user means.
 struct DeviceChoice {
     let ownID: String
@@ -57,7 +44,6 @@ struct DeviceChoice {
     let known: [KnownDevice]
     /// Ids of revoked devices. Their names are not kept.
     let revoked: [String]
-    var checks = DeviceChecks.all
 
     private static let nameless = "a device that is not known here"
 
@@ -71,7 +57,7 @@ struct DeviceChoice {
     /// device of the account can announce another one under any name.
     func find(_ text: String) throws(CommandError) -> KnownDevice {
         let lower = text.lowercased()
-        if checks.contains(.wholeID), let id = DeviceID(lower)?.description {
+        if let id = DeviceID(lower)?.description {
             guard id != ownID else { throw Self.ownDevice }
             return known.first { $0.id == id } ?? KnownDevice(id: id, name: Self.nameless)
         }
@@ -80,7 +66,7 @@ struct DeviceChoice {
         let called = (known + forgotten.map { KnownDevice(id: $0, name: Self.nameless) }).filter { device in
             (device.hasName(text) && !revoked.contains(device.id)) || (isPrefix && device.id.hasPrefix(lower))
         }
-        let certain = called.filter { $0.isProved || revoked.contains($0.id) || !checks.contains(.proved) }
+        let certain = called.filter { $0.isProved || revoked.contains($0.id) }
         if certain.count == 1, let device = certain.first { return device }
         guard certain.isEmpty else {
             let lines = certain.map { "  \($0.shown)" }.joined(separator: "\n")

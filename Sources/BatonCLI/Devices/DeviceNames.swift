@@ -10,9 +10,9 @@ struct DeviceNames {
     }
 
     /// The name of a device, safe to show: `laptop`, or `laptop (pcg6kclp)` if another device has that name too.
-    func shown(_ name: String, _ id: String, as form: SafeText.Form = .escaped) -> String {
-        let shown = SafeText.escaped(name, as: form)
+    func shown(_ name: String, _ id: String) -> String {
+        let shown = SafeText.escaped(name)
         guard let ids = ids[name], ids.count > 1 else { return shown }
-        return "\(shown) (\(SafeText.escaped(id.prefix(8), as: form)))"
+        return "\(shown) (\(SafeText.escaped(id.prefix(8))))"
     }
 }

@@ -43,11 +43,7 @@ struct ListedActivity: Sendable, Equatable {
     }
 
     /// The title, safe to show; `(no title)` if there is none.
-    var shownTitle: String { shownTitle(as: .escaped) }
-
-    private func shownTitle(as form: SafeText.Form) -> String {
-        title.isEmpty ? "(no title)" : SafeText.escaped(title, as: form)
-    }
+    var shownTitle: String { title.isEmpty ? "(no title)" : SafeText.escaped(title) }
 
     /// The fields of an activity in `--json`.
     var members: [JSONValue.Member] {
@@ -73,9 +69,9 @@ struct ListedActivity: Sendable, Equatable {
     /// The activity as a row of ``table``.
     ///
     /// - Parameter shownDevice: the name of the device, safe to show.
-    func row(from shownDevice: String, now: Double, as form: SafeText.Form) -> [String] {
+    func row(from shownDevice: String, now: Double) -> [String] {
         [
-            shortID, shownTitle(as: form), SafeText.escaped(type, as: form), size.map(HumanUnits.bytes) ?? "-",
+            shortID, shownTitle, SafeText.escaped(type), size.map(HumanUnits.bytes) ?? "-",
             shownDevice, Moment.age(of: since, now: now),
         ]
     }

@@ -5,19 +5,11 @@ import BatonDocuments
 /// Makes text from other devices and programs safe to show: characters that a terminal would act on or hide are
 /// escaped.
 enum SafeText {
-    /// How a text is shown. The command always escapes. Only the tests of attacks show a text unchanged.
-    enum Form {
-        case escaped, asItCame
-    }
-
     /// Escapes a text, so that it is on one line.
     ///
     /// A backslash stays as it is: a title or a message may contain a file's name that was escaped where it came from.
-    static func escaped(_ text: some StringProtocol, as form: Form = .escaped) -> String {
-        switch form {
-        case .escaped: NameDisplay.escaped(Array(text.utf8), isSentence: true)
-        case .asItCame: String(text)
-        }
+    static func escaped(_ text: some StringProtocol) -> String {
+        NameDisplay.escaped(Array(text.utf8), isSentence: true)
     }
 
     /// The longest sentence from elsewhere, in Unicode scalars: 300. A longer one is cut, and ends with an ellipsis.
@@ -31,11 +23,8 @@ enum SafeText {
     }
 
     /// Escapes a file name or a path, a backslash as well, so that the result is unambiguous.
-    static func escaped(path: some Collection<UInt8>, as form: Form = .escaped) -> String {
-        switch form {
-        case .escaped: NameDisplay.escaped(path)
-        case .asItCame: String(decoding: path, as: UTF8.self)
-        }
+    static func escaped(path: some Collection<UInt8>) -> String {
+        NameDisplay.escaped(path)
     }
 }
 

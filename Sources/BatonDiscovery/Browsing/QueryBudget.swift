@@ -19,7 +19,7 @@ struct QueryBudget {
     struct Limits {
         /// Queries that are open at once.
         var probing = 16
-        /// How long a query may stay open when instances wait; nil, for tests only, is without end.
+        /// How long a query may stay open when instances wait.
         var turn: Duration = .milliseconds(300)
         /// How many instances without a first turn are a crowd.
         var crowd = 64

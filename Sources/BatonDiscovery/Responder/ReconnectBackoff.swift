@@ -10,15 +10,8 @@ struct ReconnectBackoff {
     /// A responder that ran for less than this has not recovered, and the next pause is longer than the last.
     static let recovery: Duration = .seconds(10)
 
-    /// The pause after the first failure.
-    private let first: Duration
-    private var next: Duration
+    private var next = shortest
     private var runningSince: Duration?
-
-    init(first: Duration = shortest) {
-        self.first = first
-        next = first
-    }
 
     /// Notes that the responder answers.
     mutating func succeed(now: Duration) {
@@ -27,7 +20,7 @@ struct ReconnectBackoff {
 
     /// Notes that the responder failed, and returns the time to wait.
     mutating func fail(now: Duration) -> Duration {
-        if let runningSince, now - runningSince >= Self.recovery { next = first }
+        if let runningSince, now - runningSince >= Self.recovery { next = Self.shortest }
         runningSince = nil
         defer { next = min(next * 2, Self.longest) }
         return next

@@ -40,8 +40,6 @@ actor StateExchange {
     private let logger: Logger
     /// See ``NodeLimits``.
     private let listsDeadline, catchUpDeadline, storingPause: Duration
-    /// See ``init(account:store:storage:directory:limits:refusesRevoked:on:logger:)``.
-    private let refusesRevoked: Bool
     private var connections: PeerConnections?
     private var announcer: Announcer?
     private var others = MetDevices()
@@ -50,13 +48,10 @@ actor StateExchange {
     private var isToBeStoredAgain = false
     private var waiters: [UUID: (device: String, change: AsyncStream<Void>.Continuation)] = [:]
 
-    /// - Parameter refusesRevoked: tells a revoked device nothing, also where its connection has not been ended yet.
-    ///   Every program's does; only the tests of attacks see what one would be told.
     init(
         account: CurrentAccount, store: AccountStore, storage: BlockingExecutor, directory: PeerDirectory,
-        limits: NodeLimits = NodeLimits(), refusesRevoked: Bool = true, on loop: EventLoop, logger: Logger
+        limits: NodeLimits = NodeLimits(), on loop: EventLoop, logger: Logger
     ) {
-        self.refusesRevoked = refusesRevoked
         self.loop = loop
         listsDeadline = limits.listsDeadline
         catchUpDeadline = limits.catchUpDeadline
@@ -138,8 +133,9 @@ actor StateExchange {
         }
     }
 
+    /// Refuses a revoked device, also if its connection has not ended yet.
     private func requireMember(_ device: String, of account: Account) throws(HandoffError) {
-        guard refusesRevoked, DeviceID(device).map(account.isRevoked) ?? false else { return }
+        guard DeviceID(device).map(account.isRevoked) ?? false else { return }
         throw HandoffError(.refused, Cause.revoked.sentence("the device"))
     }
 

@@ -69,29 +69,15 @@ extension ControlService {
         await handoffs.remove(handoff)
     }
 
-    /// What of an activity is held against what the user was shown of it.
-    struct ShownChecks: OptionSet {
-        let rawValue: UInt8
-
-        static let title = ShownChecks(rawValue: 1)
-        static let kind = ShownChecks(rawValue: 2)
-        static let all: ShownChecks = [.title, .kind]
-    }
-
     /// Refuses what the user was not shown as what it is. By its title a document counts as the same as a file of a
     /// folder that both devices share, and he may have it hidden; a web page in the place of a document would be
     /// opened.
-    ///
-    /// - Parameter checks: less than all only where a test of attacks sees what one would be given otherwise.
     static func require(
-        _ activity: WireActivitySummary, of origin: PeerName, asShownIn request: WireAcceptRequest,
-        checks: ShownChecks = .all
+        _ activity: WireActivitySummary, of origin: PeerName, asShownIn request: WireAcceptRequest
     ) throws(HandoffError) {
         guard request.hasShownTitle else { return }
-        let isOfKind = !checks.contains(.kind) || request.shownKind == activity.kind
-        let isCalledSo =
-            !checks.contains(.title) || activity.kind != .document || request.shownTitle == activity.title
-        guard isOfKind, isCalledSo else {
+        let isCalledSo = activity.kind != .document || request.shownTitle == activity.title
+        guard request.shownKind == activity.kind, isCalledSo else {
             let what =
                 switch activity.kind {
                 case .document: "the document “\(activity.title)”"

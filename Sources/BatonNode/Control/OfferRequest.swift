@@ -157,27 +157,21 @@ extension OfferedActivity {
 
     /// Refuses user info that is too large for a handoff, or made to cost its reader more than its writer.
     ///
-    /// - Parameters:
-    ///   - hashed: what may be hashed of it; tests of attacks see what the numbers are good for.
-    ///   - bound: the most bytes in all.
     /// - Returns: the user info as it travels.
     @discardableResult
-    static func requireFitting(
-        _ userInfo: WireDictionaryValue, hashed: WireDictionaryValue.HashedLimits = .init(),
-        bound: Int = userInfoBound
-    ) throws(HandoffError) -> [UInt8] {
-        try userInfo.requireCheap(hashed)
+    static func requireFitting(_ userInfo: WireDictionaryValue) throws(HandoffError) -> [UInt8] {
+        try userInfo.requireCheapKeys()
         let encoded: [UInt8]
         do {
             encoded = try userInfo.serializedBytes()
         } catch {
             throw HandoffError(.userInfoTooLarge, "the user info cannot be encoded: \(error)")
         }
-        guard encoded.count <= bound else {
+        guard encoded.count <= userInfoBound else {
             throw HandoffError(
                 .userInfoTooLarge,
-                "the user info has \(encoded.count) bytes and may have \(bound): send more through a document or a"
-                    + " stream")
+                "the user info has \(encoded.count) bytes and may have \(userInfoBound): send more through a document"
+                    + " or a stream")
         }
         return encoded
     }

@@ -45,16 +45,15 @@ extension Handoff {
 
         /// What has come has to be of the type, the team and the kind of what was accepted.
         ///
-        /// - Parameter staysDocument: false only where a test of attacks sees what one would be given in its place.
         /// - Throws: `refused`; `noSuchActivity` where it is no document any more, which it may be again.
-        func requireAccepted(_ summary: WireActivitySummary, staysDocument: Bool = true) throws(HandoffError) {
+        func requireAccepted(_ summary: WireActivitySummary) throws(HandoffError) {
             guard summary.type == activity.type, TeamTag(summary.teamTag) == TeamTag(activity.teamTag) else {
                 throw HandoffError(
                     .refused, "\(origin.name) sent an activity of another type or team than it had announced")
             }
             // Saving can make a document of anything, and nothing else of a document: whoever accepted one looked at no
             // page, which would be opened.
-            guard !staysDocument || activity.kind != .document || summary.kind == .document else {
+            guard activity.kind != .document || summary.kind == .document else {
                 throw HandoffError(
                     .noSuchActivity, "\(origin.name) offers no document under this any more: look at it again",
                     device: origin.name)

@@ -31,7 +31,6 @@ final class AdmissionControl: Sendable {
     private let loops: EventLoopGroup?
     private let limits: NodeLimits
     private let budget: ReceiveBudget?
-    private let isSilent: Bool
     private let waiting = Lock(Waiting())
     private let admitted: @Sendable (Connection) -> Void
 
@@ -41,14 +40,13 @@ final class AdmissionControl: Sendable {
     ///     `nil`, the default, leaves all to TLS.
     ///   - limits: how many may wait and for how long, and those of the connections.
     ///   - budget: what all connections share for what they receive.
-    ///   - isSilent: sends nothing to a refused connection. Only the tests of attacks turn it off.
     ///   - loop: that of the listeners.
     ///   - loops: where the connections go on, in turn; `nil`, the default, leaves them on the first loop.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
     init(
         _ account: CurrentAccount, context: TLSContext, gate: GateKeeper? = nil, limits: NodeLimits = NodeLimits(),
-        budget: ReceiveBudget? = nil, isSilent: Bool = true, on loop: EventLoop,
-        over loops: EventLoopGroup? = nil, admitted: @escaping @Sendable (Connection) -> Void
+        budget: ReceiveBudget? = nil, on loop: EventLoop, over loops: EventLoopGroup? = nil,
+        admitted: @escaping @Sendable (Connection) -> Void
     ) {
         self.loop = loop
         self.loops = loops
@@ -57,7 +55,6 @@ final class AdmissionControl: Sendable {
         self.gate = gate
         self.limits = limits
         self.budget = budget
-        self.isSilent = isSilent
         self.admitted = admitted
     }
 
@@ -108,7 +105,7 @@ final class AdmissionControl: Sendable {
             return false
         case .refused:
             // A device of the account learns why. A stranger gets no byte.
-            if !isSilent || connection.isOfAccount { connection.sendAlert() }
+            if connection.isOfAccount { connection.sendAlert() }
             reject(connection)
         case .admitted(let session):
             admit(connection, session)

@@ -42,7 +42,7 @@ actor Announcer {
 
     init(
         account: CurrentAccount, epoch: UInt64, listeners: PeerListeners, gate: GateKeeper, offers: Offers,
-        discovery: ServiceDiscovery, guards: AdvertisementGuards, on loop: EventLoop, logger: Logger
+        discovery: ServiceDiscovery, on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
         self.discovery = discovery
@@ -52,8 +52,7 @@ actor Announcer {
         self.logger = logger
         self.account = account
         let account = account.value
-        sealer = AdvertisementSealer(
-            identity: account.identity, keys: account.currentKeys, epoch: epoch, guards: guards)
+        sealer = AdvertisementSealer(identity: account.identity, keys: account.currentKeys, epoch: epoch)
         gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
     }
 

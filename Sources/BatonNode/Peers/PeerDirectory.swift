@@ -46,10 +46,6 @@ actor PeerDirectory {
     private var replayGuard: ReplayGuard
     var table: PeerTable
     private var outdated: OutdatedDevices
-    // See the initializer.
-    private let believesOutdated: Bool
-    private let heedsProofs: Bool
-    private let triesAllKeys: Bool
     private let epoch: UInt64
     /// Another machine announces itself as this device, and began to do so after this one: the others hear that one.
     private(set) var hasTwin = false
@@ -68,23 +64,13 @@ actor PeerDirectory {
     private var saveTimer: BatonEventLoop.Timer?
     private var fullKeyringTimer: BatonEventLoop.Timer?
 
-    /// - Parameters:
-    ///   - epoch: under which this device announces itself; the default is after all that another one could.
-    ///   - believesOutdated: takes what is sealed with keys of an older generation for what the account's devices
-    ///     say. No program does; only the tests of attacks see what one would take.
-    ///   - heedsProofs: gives devices that a connection has shown more than those that were announced alone. Every
-    ///     program does; only the tests of attacks see what devices that do not exist do to one that has not.
-    ///   - triesAllKeys: tries every generation of keys on each record, whatever an instance has shown. No program
-    ///     does; only the tests of attacks see what that costs.
+    /// - Parameter epoch: under which this device announces itself; the default is after all that another one could.
     init(
         account: CurrentAccount, epoch: UInt64 = .max, store: AccountStore, replayGuard: ReplayGuard,
-        known: KnownDevices, discovery: ServiceDiscovery, storage: BlockingExecutor, believesOutdated: Bool = false,
-        heedsProofs: Bool = true, triesAllKeys: Bool = false, on loop: EventLoop, logger: Logger
+        known: KnownDevices, discovery: ServiceDiscovery, storage: BlockingExecutor, on loop: EventLoop,
+        logger: Logger
     ) {
         self.epoch = epoch
-        self.believesOutdated = believesOutdated
-        self.heedsProofs = heedsProofs
-        self.triesAllKeys = triesAllKeys
         outdated = OutdatedDevices(keys: account.value.currentKeys)
         self.loop = loop
         self.discovery = discovery
@@ -100,7 +86,7 @@ actor PeerDirectory {
         self.replayGuard = replayGuard
         self.account = account
         opener = account.opener
-        table = PeerTable(known: known, keys: account.value.currentKeys, heedsProofs: heedsProofs)
+        table = PeerTable(known: known, keys: account.value.currentKeys)
         saved = known
         for device in account.value.state.revoked { table.remove(device: device) }
         for device in table.peers.keys where table.isProved(device) { self.replayGuard.prove(device) }
@@ -134,7 +120,7 @@ actor PeerDirectory {
 
     /// A connection has shown that a device is of the account.
     func prove(_ device: String) {
-        guard heedsProofs, let device = DeviceID(device) else { return }
+        guard let device = DeviceID(device) else { return }
         let isNews = !table.isProved(device)
         table.prove(device)
         replayGuard.prove(device)
@@ -169,7 +155,7 @@ actor PeerDirectory {
             table.remove(device: device)
             outdated.remove(device)
         }
-        if !believesOutdated { table.distrustUnproved(before: account.value.currentKeys.generation) }
+        table.distrustUnproved(before: account.value.currentKeys.generation)
         discovery.reconsider()
         changed()
         save()
@@ -259,7 +245,7 @@ actor PeerDirectory {
             logger.debug("the advertisement of a revoked device was passed over")
             return passOver(instance)
         }
-        let isOutdated = !believesOutdated && opened.keys.generation < current.generation
+        let isOutdated = opened.keys.generation < current.generation
         if isOutdated, !table.isProved(opened.advertisement.device) {
             return receiveOutdated(opened, of: instance, interface)
         }
@@ -318,7 +304,7 @@ actor PeerDirectory {
         _ txt: [UInt8], of instance: String, _ interface: UInt32
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
         let known = knownKeys(of: instance)
-        guard !known.isEmpty, !triesAllKeys else { return try opener.open(txt) }
+        guard !known.isEmpty else { return try opener.open(txt) }
         var keys = [account.value.currentKeys]
         for other in known where !keys.contains(where: { $0.id == other.id }) { keys.append(other) }
         do {

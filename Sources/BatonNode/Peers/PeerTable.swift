@@ -59,32 +59,23 @@ struct PeerTable {
     /// Devices that a connection has shown and that are not in the table: no advertisement of them has come yet, or
     /// they made room. The one that was shown last comes last; at most ``bound``, 32 bytes each.
     private var provedBeside: [DeviceID] = []
-    private let lowestPort: UInt16
     private let undialled: Set<NetworkAddress.Scope>
-    private let endsLives: Bool
 
     /// A table of devices that were known in an earlier run; none of them is present.
     ///
-    /// - Parameters:
-    ///   - lowestPort: below it no port is dialled.
-    ///   - undialled: whose addresses are not dialled: those of no single host, and loopback ones of others, which lead
-    ///     to this device.
-    ///   - heedsProofs: whether it counts that a connection has shown one of them, as it does in every program.
-    ///   - endsLives: whether what a device says counts for its time to live only. Every program's table ends it; only
-    ///     the tests of attacks see what could be repeated after it.
+    /// - Parameter undialled: whose addresses are not dialled: those of no single host, and loopback ones of others,
+    ///   which lead to this device.
     init(
-        known: KnownDevices = KnownDevices(), keys: GenerationKeys, lowestPort: UInt16 = Advertisement.minimumPort,
-        undialled: Set<NetworkAddress.Scope> = Self.undialled, heedsProofs: Bool = true, endsLives: Bool = true
+        known: KnownDevices = KnownDevices(), keys: GenerationKeys,
+        undialled: Set<NetworkAddress.Scope> = Self.undialled
     ) {
-        self.lowestPort = lowestPort
         self.undialled = undialled
-        self.endsLives = endsLives
         for entry in known.entries.prefix(Self.bound) {
             guard let device = DeviceID(entry.deviceID) else { continue }
             peers[device] = Peer(
                 device: device, name: entry.name, addresses: [], gateNonce: [], keys: keys, others: 0,
                 seen: entry.seen, currentSince: entry.seen, revision: entry.revision,
-                isProved: heedsProofs && entry.isProved ?? false, formerNames: entry.formerNames ?? FormerNames(),
+                isProved: entry.isProved ?? false, formerNames: entry.formerNames ?? FormerNames(),
                 expiresAt: .init(nanoseconds: 0))
         }
     }
@@ -132,7 +123,7 @@ struct PeerTable {
             others: Int(content.otherActivities), seen: unixTime,
             currentSince: unixTime - min(unixTime, UInt64(content.current?.age ?? 0)),
             revision: known?.revision ?? 0, isProved: isProved(advertisement.device),
-            expiresAt: endsLives ? now + .seconds(Int(secondsLeft ?? content.timeToLive)) : Instant(nanoseconds: .max))
+            expiresAt: now + .seconds(Int(secondsLeft ?? content.timeToLive)))
         peer.news = (known?.news ?? 0) + 1
         peer.formerNames = known?.formerNames ?? FormerNames()
         // Of what no connection has shown none is remembered: whoever has the account's keys can make it up.
@@ -144,8 +135,7 @@ struct PeerTable {
         peer.instances = (known?.instances ?? []).union([instance])
         peer.interfaces = (known?.interfaces ?? []).union([interface])
         peer.addresses = Self.addresses(
-            of: content.addresses, port: content.port, interfaces: peer.interfaces, lowestPort: lowestPort,
-            undialled: undialled)
+            of: content.addresses, port: content.port, interfaces: peer.interfaces, undialled: undialled)
         guard known != nil || makeRoom(for: peer) else { return }
         peers[advertisement.device] = peer
         provedBeside.removeAll { $0 == advertisement.device }
@@ -170,7 +160,7 @@ struct PeerTable {
         peer.interfaces.insert(interface)
         peer.addresses = Self.addresses(
             of: advertisement.content.addresses, port: advertisement.content.port, interfaces: peer.interfaces,
-            lowestPort: lowestPort, undialled: undialled)
+            undialled: undialled)
         peers[advertisement.device] = peer
         return hadGone
     }
@@ -265,9 +255,9 @@ struct PeerTable {
     /// Where to dial, the advertised order kept; a link-local address once for each interface that it was seen on.
     static func addresses(
         of addresses: [NetworkAddress], port: UInt16, interfaces: Set<UInt32>,
-        lowestPort: UInt16 = Advertisement.minimumPort, undialled: Set<NetworkAddress.Scope> = Self.undialled
+        undialled: Set<NetworkAddress.Scope> = Self.undialled
     ) -> [SocketAddress] {
-        guard port >= lowestPort else { return [] }
+        guard port >= Advertisement.minimumPort else { return [] }
         return addresses.flatMap { address -> [IPAddress] in
             guard !undialled.contains(address.scope), let ip = IPAddress(bytes: address.bytes) else { return [] }
             switch address.scope {

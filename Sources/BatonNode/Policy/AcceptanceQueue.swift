@@ -16,7 +16,7 @@ struct AcceptanceQueue<Candidate> {
     /// How many wait at the most.
     let bound: Int
     /// How many of one device wait at the most.
-    private let boundPerDevice: Int
+    private var boundPerDevice: Int { bound / 2 }
 
     private var waiting: [(device: DeviceID, candidate: Candidate)] = []
     private var running: Set<DeviceID> = []
@@ -26,12 +26,10 @@ struct AcceptanceQueue<Candidate> {
     /// - Parameters:
     ///   - concurrency: two at the least, so that what is slow to come keeps no other device waiting.
     ///   - bound: two at the least.
-    ///   - boundPerDevice: half of them. No program says another; only the tests of attacks see what one would let in.
-    init(concurrency: Int, bound: Int, boundPerDevice: Int? = nil) {
+    init(concurrency: Int, bound: Int) {
         precondition(concurrency > 1 && bound > 1, "there is a place for more than one device")
         self.concurrency = concurrency
         self.bound = bound
-        self.boundPerDevice = boundPerDevice ?? bound / 2
     }
 
     /// - Returns: whether there was room.

@@ -26,15 +26,14 @@ enum CarriedURL: Sendable, Hashable {
         }
 
         /// The path of an absolute URL without authority.
-        fileprivate init?(_ path: Substring.UTF8View, checks: CarriedChecks) {
+        fileprivate init?(_ path: Substring.UTF8View) {
             guard path.starts(with: "///".utf8) else { return nil }
             var parts = path.dropFirst(3).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
             let isFolder = parts.count > 1 && parts.last?.isEmpty == true
             if isFolder { parts.removeLast() }
             var components: [[UInt8]] = []
             for part in parts {
-                guard let component = PercentCoding.decode(part), Self.isName(component) || !checks.contains(.names)
-                else { return nil }
+                guard let component = PercentCoding.decode(part), Self.isName(component) else { return nil }
                 components.append(component)
             }
             guard let name = components.first.flatMap({ String(validating: $0, as: UTF8.self) }),
@@ -64,9 +63,8 @@ enum CarriedURL: Sendable, Hashable {
         text.isOfScheme(rootScheme) || text.isOfScheme(documentScheme)
     }
 
-    /// - Parameter checks: what it is checked for.
     /// - Returns: `nil` where it has another scheme, or is none that a node makes.
-    init?(_ text: String, checks: CarriedChecks = .all) {
+    init?(_ text: String) {
         let scheme = [Self.rootScheme, Self.documentScheme].first(where: text.isOfScheme)
         guard let scheme else { return nil }
         // By bytes: as a character, a `?` with a combining mark behind it is another one.
@@ -78,7 +76,7 @@ enum CarriedURL: Sendable, Hashable {
             self = .document(nil, suffix: suffix)
             return
         }
-        guard let place = Place(path, checks: checks) else { return nil }
+        guard let place = Place(path) else { return nil }
         self = scheme == Self.rootScheme ? .root(place, suffix: suffix) : .document(place, suffix: suffix)
     }
 

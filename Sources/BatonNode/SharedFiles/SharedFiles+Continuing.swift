@@ -54,9 +54,9 @@ extension SharedFiles {
     /// - Returns: `nil` where the user has seen another name, this device does not share the folder, has nothing of
     ///   this name there, or a link leads out of it.
     func olderCopy(of url: String, labelled label: DocumentLabel, accepted title: String) -> FilePath? {
-        guard case .document(let place?, _)? = CarriedURL(url, checks: checks) else { return nil }
+        guard case .document(let place?, _)? = CarriedURL(url) else { return nil }
         let isAccepted = place.components.last == label.bytes && label.bytes.elementsEqual(title.utf8)
-        guard isAccepted || !checks.contains(.label) else { return nil }
+        guard isAccepted else { return nil }
         return roots.copy(at: place)
     }
 
@@ -67,9 +67,9 @@ extension SharedFiles {
         var arrival = Arrival(payload: payload)
         arrival.payload.userInfo = try payload.userInfo.replacingURLs { (url, key) throws(HandoffError) in
             guard url.isOfScheme("file") || CarriedURL.isCarried(url) else { return url }
-            switch CarriedURL(url, checks: checks) {
+            switch CarriedURL(url) {
             case .root(let place, let suffix):
-                let path = try roots.path(of: place, key: key, device: device, checks: checks)
+                let path = try roots.path(of: place, key: key, device: device)
                 return FileURL(path: path.bytes + (place.isFolder ? [UInt8(ascii: "/")] : []), suffix: suffix).text
             case .document(let place, let suffix):
                 guard payload.summary.kind == .document else {
@@ -91,7 +91,7 @@ extension SharedFiles {
 extension SharedRoots {
     /// Where a place of another device is on this one.
     fileprivate func path(
-        of place: CarriedURL.Place, key: String, device: String, checks: CarriedChecks
+        of place: CarriedURL.Place, key: String, device: String
     ) throws(HandoffError) -> FilePath {
         guard let root = self[place.root] else {
             throw HandoffError(
@@ -108,7 +108,7 @@ extension SharedRoots {
                 "“\(key)” is a file in the shared folder \(place.root), which cannot be used here (\(error)): see"
                     + " `baton roots`")
         }
-        guard found != .outside || !checks.contains(.beneath) else {
+        guard found != .outside else {
             throw HandoffError(
                 .accessRefused,
                 "“\(key)” is a file in the shared folder \(place.root), and a link there leads out of it on this"

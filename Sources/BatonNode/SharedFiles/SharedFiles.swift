@@ -22,7 +22,6 @@ actor SharedFiles {
     private let path: FilePath
     private let userHome: FilePath?
     private let logger: Logger
-    let checks: CarriedChecks
     /// `nil` before the first look.
     private var version: ConfigurationFile.Version?
     private var known = SharedRoots()
@@ -33,16 +32,11 @@ actor SharedFiles {
     /// - Parameters:
     ///   - path: of the file `shared-roots`.
     ///   - userHome: what `~/` in it stands for.
-    ///   - checks: what the files of others are checked for.
-    init(
-        path: FilePath, userHome: FilePath?, on executor: BlockingExecutor, logger: Logger,
-        checks: CarriedChecks = .all
-    ) {
+    init(path: FilePath, userHome: FilePath?, on executor: BlockingExecutor, logger: Logger) {
         self.path = path
         self.userHome = userHome
         self.executor = executor
         self.logger = logger
-        self.checks = checks
     }
 
     /// The folders as the file has them now: read again when it has changed, and none while it is wrong.

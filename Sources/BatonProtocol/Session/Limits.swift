@@ -131,9 +131,6 @@ package struct Limits: Sendable, Hashable {
     /// link busy while the driver refills.
     package var writableLowWater = 256 << 10
 
-    /// The greatest offset that a peer may grant. The protocol fixes it; only the tests of attacks change it.
-    var greatestCredit = PeerHello.maximumOffset
-
     /// Makes the defaults.
     package init() {}
 

@@ -98,7 +98,7 @@ extension Session {
     }
 
     private mutating func receiveCredit(_ id: StreamID, offset: UInt64) throws(ConnectionError) {
-        guard offset <= limits.greatestCredit else { throw .creditOverflow(id) }
+        guard offset <= PeerHello.maximumOffset else { throw .creditOverflow(id) }
         if id == .connection {
             try sendWindow.raise(to: offset) ? chargeCredit() : chargeEmpty()
         } else if let stream = streams.known(id) {

@@ -2,21 +2,6 @@
 
 import COpenSSL
 
-/// The checks of a peer. Every program makes all of them. Only the tests of attacks, inside this package, leave one
-/// out, to see that no other check has the same effect.
-struct PeerChecks: OptionSet, Sendable {
-    let rawValue: UInt8
-
-    /// The peer has a certificate that the account's CA has signed.
-    static let account = PeerChecks(rawValue: 1)
-    /// The peer is the device that was dialled.
-    static let expectedPeer = PeerChecks(rawValue: 2)
-    /// The peer is another device than this one.
-    static let otherDevice = PeerChecks(rawValue: 4)
-
-    static let all: PeerChecks = [.account, .expectedPeer, .otherDevice]
-}
-
 extension TLSContext {
     /// Installs the callbacks of a handshake. Each finds its session through the SSL's data.
     func installCallbacks() {
@@ -25,8 +10,7 @@ extension TLSContext {
             pointer,
             { _, selected, length, offered, count, _ in TLSContext.selectProtocol(selected, length, offered, count) },
             nil)
-        let demand = checks.contains(.account) ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0
-        SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | demand, nil)
+        SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
         // SSL_CTX_set_msg_callback(3): called for messages, and for record headers as well.
         SSL_CTX_set_msg_callback(pointer) { isSent, _, type, _, _, ssl, _ in
             if isSent == 0, type == SSL3_RT_HANDSHAKE { TLSSession.countHandshakeMessage(ssl) }
@@ -63,10 +47,10 @@ extension TLSContext {
             return .failure(PeerRefusal(TLSError(.noCertificate, "The peer presented no certificate.")))
         }
         let leaf = Certificate(retaining: raw)
-        guard isVerified || !checks.contains(.account) else {
+        guard isVerified else {
             return .failure(refusal(of: leaf, error: X509_STORE_CTX_get_error(store)))
         }
-        guard leaf.hasUsagesOfProfile || !checks.contains(.account) else {
+        guard leaf.hasUsagesOfProfile else {
             let error = TLSError(.certificateRefused, "The peer's certificate is not one of a device.")
             return .failure(PeerRefusal(error, alertingAs: X509_V_ERR_INVALID_PURPOSE))
         }
@@ -76,10 +60,8 @@ extension TLSContext {
         } catch {
             return .failure(PeerRefusal(error, alertingAs: X509_V_ERR_CERT_REJECTED))
         }
-        guard id != deviceID || !checks.contains(.otherDevice) else { return .failure(.ownIdentity) }
-        if checks.contains(.expectedPeer), let expectedPeer, id != expectedPeer {
-            return .failure(.wrongPeer)
-        }
+        guard id != deviceID else { return .failure(.ownIdentity) }
+        if let expectedPeer, id != expectedPeer { return .failure(.wrongPeer) }
         guard !refuses(id) else {
             let error = TLSError(.refused, "The device \(id) was revoked from the account.")
             return .failure(PeerRefusal(error, alertingAs: X509_V_ERR_CERT_REVOKED))

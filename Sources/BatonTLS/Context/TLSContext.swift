@@ -23,7 +23,6 @@ package final class TLSContext: Sendable {
     let gate: Gate?
     let refuses: @Sendable (String) -> Bool
     let limits: TLSLimits
-    let checks: PeerChecks
     nonisolated(unsafe) let pointer: OpaquePointer  // reason: an SSL_CTX may be shared once it is not modified any more
 
     /// Decides by the server name of a ClientHello whether the client gets an answer.
@@ -45,17 +44,9 @@ package final class TLSContext: Sendable {
     ///     is refused with the alert `certificate_revoked`. Called on the thread that drives the session, during
     ///     `handshake()`; it must be quick and must not call the session.
     /// - Throws: `library` if OpenSSL lacks something that it needs.
-    package convenience init(
+    package init(
         identity: TLSIdentity, limits: TLSLimits = TLSLimits(), gate: Gate? = nil,
         refuses: @escaping @Sendable (String) -> Bool = { _ in false }
-    ) throws(TLSError) {
-        try self.init(identity: identity, limits: limits, gate: gate, refuses: refuses, checks: .all)
-    }
-
-    /// The same for tests that leave out a check of the peer.
-    init(
-        identity: TLSIdentity, limits: TLSLimits = TLSLimits(), gate: Gate? = nil,
-        refuses: @escaping @Sendable (String) -> Bool = { _ in false }, checks: PeerChecks
     ) throws(TLSError) {
         ErrorQueue.clear()
         guard let context = SSL_CTX_new(TLS_method()) else { throw ErrorQueue.libraryFailure("making a TLS context") }
@@ -63,7 +54,6 @@ package final class TLSContext: Sendable {
         self.limits = limits
         self.gate = gate
         self.refuses = refuses
-        self.checks = checks
         pointer = context
         try restrictProtocol()
         try present(identity)

@@ -88,10 +88,8 @@ package final class TLSSession {
         }
         SSL_set_hostflags(
             pointer, UInt32(X509_CHECK_FLAG_NO_WILDCARDS) | UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
-        if client.checks.contains(.expectedPeer) {
-            guard SSL_set1_host(pointer, CertificateName.host(of: expectedPeer)) == 1 else {
-                throw ErrorQueue.libraryFailure("setting the expected device")
-            }
+        guard SSL_set1_host(pointer, CertificateName.host(of: expectedPeer)) == 1 else {
+            throw ErrorQueue.libraryFailure("setting the expected device")
         }
         SSL_set_connect_state(pointer)
     }
@@ -183,8 +181,7 @@ package final class TLSSession {
         guard negotiatedProtocol == applicationProtocol else {
             throw fail(TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol)."))
         }
-        let isJudged = verifiedPeer != nil && SSL_get_verify_result(pointer) == Int(X509_V_OK)
-        guard isJudged || !context.checks.contains(.account) else {
+        guard verifiedPeer != nil, SSL_get_verify_result(pointer) == Int(X509_V_OK) else {
             throw fail(TLSError(.noCertificate, "The peer presented no certificate."))
         }
     }

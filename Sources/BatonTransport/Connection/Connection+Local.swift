@@ -16,13 +16,6 @@ extension Connection {
     package static func connect(
         toLocalSocket path: String, on loop: EventLoop
     ) async throws(TransportError) -> Connection {
-        try await connect(toLocalSocket: path, as: geteuid(), on: loop)
-    }
-
-    /// The same for a given user. Only the tests of attacks name a user or drop the check of the owner.
-    package static func connect(
-        toLocalSocket path: String, as user: UInt32, requiringOwner: Bool = true, on loop: EventLoop
-    ) async throws(TransportError) -> Connection {
         let socket: Socket
         do {
             socket = try await Socket.connect(to: .unix(FilePath(path)), on: loop, timeout: localDeadline)
@@ -37,7 +30,8 @@ extension Connection {
             socket.close()
             throw .connectionEnded
         }
-        guard [user, 0].contains(node.userID) || user == 0 || !requiringOwner else {
+        let user = geteuid()
+        guard [user, 0].contains(node.userID) || user == 0 else {
             socket.close()
             throw TransportError(
                 .refused, "the node at \(path) is another user's: check BATON_HOME and XDG_RUNTIME_DIR")

@@ -2,26 +2,23 @@
 
 import BatonAccount
 import BatonTestSupport
+import COpenSSL
 
 @testable import BatonTLS
 
 extension TestAccount.Device {
     /// A TLS context of the device.
-    ///
-    /// - Parameter checks: what it checks of its peer; an attacker checks nothing.
     func context(
-        gate: TLSContext.Gate? = nil, refuses: @escaping @Sendable (String) -> Bool = { _ in false },
-        checks: PeerChecks = .all
+        gate: TLSContext.Gate? = nil, refuses: @escaping @Sendable (String) -> Bool = { _ in false }
     ) throws -> TLSContext {
-        try tlsMaterial.context(gate: gate, refuses: refuses, checks: checks)
+        try tlsMaterial.context(gate: gate, refuses: refuses)
     }
 }
 
 extension TLSMaterial {
     /// A TLS context of whoever has it; as that of a device.
     func context(
-        gate: TLSContext.Gate? = nil, refuses: @escaping @Sendable (String) -> Bool = { _ in false },
-        checks: PeerChecks = .all
+        gate: TLSContext.Gate? = nil, refuses: @escaping @Sendable (String) -> Bool = { _ in false }
     ) throws -> TLSContext {
         try TLSContext(
             identity: certificate.withUnsafeBytes { certificate in
@@ -30,12 +27,28 @@ extension TLSMaterial {
                         try TLSIdentity(certificate: certificate, privateKey: key, accountCA: authority)
                     }
                 }
-            }, gate: gate, refuses: refuses, checks: checks)
+            }, gate: gate, refuses: refuses)
+    }
+
+    /// A TLS context of an attacker who has it, and believes any certificate.
+    func credulousContext() throws -> TLSContext {
+        let context = try context()
+        SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, nil)
+        SSL_CTX_set_cert_verify_callback(
+            context.pointer,
+            { store, _ in
+                X509_STORE_CTX_set_error(store, X509_V_OK)
+                return 1
+            }, nil)
+        return context
     }
 }
 
 /// One TLS session in memory, as the hostile wire between two of them sees it.
 extension TLSSession {
+    /// Lets an attacker, in whose context no certificate is verified, go on after the handshake.
+    func believePeer() { verifiedPeer = "anybody" }
+
     /// Goes as far as what came allows; what it says is for the wire, also when it fails.
     func speak() -> [UInt8] {
         _ = try? handshake()

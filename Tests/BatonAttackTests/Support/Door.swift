@@ -19,13 +19,12 @@ final class Door: Sendable {
     /// - Parameters:
     ///   - device: whose door it is.
     ///   - gate: is asked before TLS is, as in every node; `nil` leaves all to the context's.
-    ///   - isSilent: whether whoever is refused hears nothing.
     init(
         of device: TestAccount.Device, _ context: TLSContext, gate: GateKeeper? = nil,
-        limits: NodeLimits = NodeLimits(), isSilent: Bool = true
+        limits: NodeLimits = NodeLimits()
     ) throws {
         admissionControl = AdmissionControl(
-            CurrentAccount(device.account), context: context, gate: gate, limits: limits, isSilent: isSilent, on: loop
+            CurrentAccount(device.account), context: context, gate: gate, limits: limits, on: loop
         ) { connection in
             // Until it has ended somebody has to hold it.
             Task {

@@ -25,16 +25,16 @@ final class LocalService: Sendable {
     init(devices: Int = 1, limits: NodeLimits = NodeLimits()) async throws {
         scratch = try ScratchFolder("attack")
         account = try TestAccount(devices: devices)
-        var seams = NodeSeams()
-        seams.limits = limits
+        var tuning = NodeTuning()
+        tuning.limits = limits
         // The visitors have heard no announcement.
-        seams.clockDelay = .zero
+        tuning.clockDelay = .zero
         let home = try Home(environment: ["BATON_HOME": scratch.path + "/home"])
         try FileManager.default.createDirectory(
             atPath: home.stateFolder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         try FileManager.default.moveItem(
             atPath: account.devices[0].store.folder.string, toPath: AccountStore.folder(in: home).string)
-        node = Node(home: home, seams: seams, logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
+        node = Node(home: home, tuning: tuning, logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
         try await node.start()
         connection = try await Connection.connect(toLocalSocket: home.socketPath, on: EventLoop(name: "program"))
     }

@@ -85,11 +85,7 @@ final class Origin: Sendable {
     }
 
     /// The exchange of revocation lists of a device.
-    ///
-    /// - Parameter refusesRevoked: whether a revoked device is told nothing.
-    static func exchange(
-        _ device: TestAccount.Device, refusesRevoked: Bool = true, on loop: EventLoop
-    ) throws -> StateExchange {
+    static func exchange(_ device: TestAccount.Device, on loop: EventLoop) throws -> StateExchange {
         let account = CurrentAccount(device.account)
         let storage = try BlockingExecutor(name: "storage")
         let logger = Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() }
@@ -98,8 +94,8 @@ final class Origin: Sendable {
             discovery: ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery")),
             storage: storage, on: loop, logger: logger)
         return StateExchange(
-            account: account, store: device.store, storage: storage, directory: directory,
-            refusesRevoked: refusesRevoked, on: loop, logger: logger)
+            account: account, store: device.store, storage: storage, directory: directory, on: loop,
+            logger: logger)
     }
 
     /// Serves one request of a device, and returns the answer with all that followed it.
