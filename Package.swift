@@ -83,6 +83,7 @@ let package = Package(
         .systemLibrary(name: "CQRencode", providers: [.apt(["libqrencode-dev"])]),
 
         room("BatonProtocol"),
+        room("BatonCore", ["BatonProtocol"]),
         room("BatonEventLoop", ["CLinux", system]),
         room("BatonTLS", ["CLinux", "COpenSSL"]),
         room(
@@ -104,8 +105,9 @@ let package = Package(
         room(
             "BatonNode",
             [
-                "BatonTransport", "BatonTLS", "BatonDiscovery", "BatonDocuments", "BatonAccount", "BatonMessages",
-                "BatonProtocol", "BatonEventLoop", "BatonApplications", "BatonWeb", logging, protobuf, system,
+                "BatonCore", "BatonTransport", "BatonTLS", "BatonDiscovery", "BatonDocuments", "BatonAccount",
+                "BatonMessages", "BatonProtocol", "BatonEventLoop", "BatonApplications", "BatonWeb", logging,
+                protobuf, system,
             ]),
         .executableTarget(
             name: "BatonCLI",
@@ -149,6 +151,7 @@ let package = Package(
             ],
             path: "Tests/BatonNodeProbe", swiftSettings: settings),
         tests(of: "BatonProtocol"),
+        tests(of: "BatonCore", ["BatonProtocol"]),
         tests(of: "BatonEventLoop", ["CSpawn", system]),
         tests(of: "BatonTLS", ["COpenSSL"]),
         tests(of: "BatonAccount", ["BatonTLS", "CLinux", system]),
@@ -169,16 +172,16 @@ let package = Package(
         tests(
             of: "BatonNode",
             [
-                "BatonAccount", "BatonApplications", "BatonDocuments", "BatonEventLoop", "BatonMessages",
-                "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", "library-probe", logging,
-                protobuf, system,
+                "BatonAccount", "BatonApplications", "BatonCore", "BatonDocuments", "BatonEventLoop",
+                "BatonMessages", "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe",
+                "library-probe", logging, protobuf, system,
             ],
             exclude: ["Support/memory-places.py", "Support/memory-search.py", "Support/without-calls.py"]),
-        // The attacks, each with its defence and without: they reach into every room.
+        // The attacks reach into every room.
         .testTarget(
             name: "BatonAttackTests",
             dependencies: [
-                "Baton", "BatonAccount", "BatonCLI", "BatonDiscovery", "BatonDocuments", "BatonEventLoop",
+                "Baton", "BatonAccount", "BatonCLI", "BatonCore", "BatonDiscovery", "BatonDocuments", "BatonEventLoop",
                 "BatonMessages", "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport",
                 "COpenSSL", "node-probe",
                 crypto, logging, protobuf, system,

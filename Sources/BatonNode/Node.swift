@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonAccount
+import BatonCore
 import BatonDiscovery
 import BatonDocuments
 import BatonEventLoop
@@ -129,7 +130,7 @@ package actor Node {
         parts.accepting.admitted.finish()
         parts.automatic.cancel()
         let wasOffering = await !parts.offers.visible.isEmpty
-        await parts.offers.withdrawAll()
+        await parts.offers.decide { $0.stop() }
         // What stays in the caches of others is an idle device.
         await parts.announcer.publish()
         await parts.announcer.stop()
@@ -219,7 +220,8 @@ package actor Node {
             path: AcceptPolicyFile.path(in: home), userHome: ConfigurationFile.userHome, on: storage, logger: logger)
         let handoffSwitch = HandoffSwitchKeeper(
             path: HandoffSwitch.path(in: home), marker: HandoffSwitch.marker(in: home), on: storage, logger: logger)
-        await offers.setSwitch(handoffSwitch.current)
+        let switched = await handoffSwitch.current
+        await offers.decide { $0.setSwitch(switched) }
         let applications = Applications(
             keeper: ApplicationKeeper(
                 home: home, environment: configuration.environment, on: storage, logger: logger),
@@ -301,7 +303,8 @@ package actor Node {
             switch change {
             case .offered: break
             case .withdrawn: await offers.replaced()
-            case .continued(let title, let device): logger.notice("“\(title)” was taken over by \(device)")
+            case .continued(let claim):
+                logger.notice("“\(claim.kept.activity.title)” was taken over by \(claim.device.name)")
             }
             let count = await offers.changeCount
             guard count != announced else { continue }

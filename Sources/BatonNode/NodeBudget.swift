@@ -18,7 +18,7 @@ import BatonTransport
 /// the two buffers of its socket (``NodeLimits/connections``, ``NodeLimits/handshakes``,
 /// ``NodeLimits/localConnections``: 192 of them); a pending connection 100 KiB (``NodeLimits/pendingConnections``: 64).
 /// Activities have a payload of at most 64 KiB, which is kept as it travels, in 72 KiB with what belongs to it: 64 that
-/// are offered (``NodeLimits/offers``) and 128 that are claimed (``ClaimTable/bound``; one that is offered as well
+/// are offered (``NodeLimits/offers``) and 128 that are claimed (`ClaimBounds.claims`; one that is offered as well
 /// takes no more by that). Read, it takes up to 640 KiB, where it is made of as many values as there is room for: so it
 /// is kept by the 32 that are being taken over (``HandoffTable/bound``), which keep 4 MiB of emptied buffers for their
 /// documents as well, and of an older copy that a document is built upon the signatures: 1.25 MiB of a file, 8 of

@@ -10,7 +10,7 @@ import BatonProtocol
 /// What all together may make the node keep of what they send, ask and fetch is one budget of 144 MiB (``buffers``),
 /// whoever tries.
 ///
-/// What a table of the node holds at the most stands with the table (``ClaimTable``, ``HandoffTable``, ``PeerTable``,
+/// What a table of the node holds at the most stands with the table (``HandoffTable``, ``PeerTable``,
 /// ``PeerDirectory/watcherBound``), how long one answer may take with who asks, and what discovery spends in
 /// `QueryBudget` of its room.
 struct NodeLimits: Sendable {

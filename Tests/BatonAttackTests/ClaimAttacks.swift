@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -80,16 +81,16 @@ struct ClaimAttacks {
 
     @Test("A document, a stream or *continued* without a claim", arguments: Request.allCases)
     func withoutClaim(_ request: Request) async throws {
-        try await attack("\(request) without a claim") { defence in
-            let origin = try await Origin(checks: defence.isOn ? .all : .all.subtracting(.given))
+        try await attack("\(request) without a claim") {
+            let origin = try await Origin()
             return try await outcome(request, ClaimID().bytes, from: thief, at: origin)
         }
     }
 
     @Test("With the claim of another device", arguments: Request.allCases)
     func stolenClaim(_ request: Request) async throws {
-        try await attack("\(request) with the claim of another device") { defence in
-            let origin = try await Origin(checks: defence.isOn ? .all : .all.subtracting(.holder))
+        try await attack("\(request) with the claim of another device") {
+            let origin = try await Origin()
             let claim = try await origin.grantClaim(to: desktop)
             return try await outcome(request, claim.bytes, from: thief, at: origin)
         }
@@ -98,8 +99,8 @@ struct ClaimAttacks {
     /// A secret that is compared as far as it goes: CWE-187; none at all is then as good as all of it.
     @Test("With no claim, half a claim and too long a one", arguments: Request.allCases, [0, 8, 17, 4096])
     func malformedClaim(_ request: Request, count: Int) async throws {
-        try await attack("\(request) with a claim of \(count) bytes") { defence in
-            let origin = try await Origin(checks: defence.isOn ? .all : .all.subtracting(.given))
+        try await attack("\(request) with a claim of \(count) bytes") {
+            let origin = try await Origin()
             // The beginning of one that stands, and more.
             let genuine = try await origin.grantClaim(to: desktop).bytes
             let claim = Array((genuine + [UInt8](repeating: 0, count: 4096)).prefix(count))
@@ -110,10 +111,10 @@ struct ClaimAttacks {
     /// A claim that its holder let go, presented again.
     @Test("A claim that was let go", arguments: Request.allCases)
     func releasedClaim(_ request: Request) async throws {
-        try await attack("\(request) with a claim that was let go") { defence in
-            let origin = try await Origin(checks: defence.isOn ? .all : .all.subtracting(.release))
+        try await attack("\(request) with a claim that was let go") {
+            let origin = try await Origin()
             let claim = try await origin.grantClaim(to: thief)
-            await origin.offers.release(claim, by: thief)
+            await origin.offers.decide { $0.release(claim, by: thief) }
             return try await outcome(request, claim.bytes, from: thief, at: origin)
         }
     }
@@ -121,8 +122,8 @@ struct ClaimAttacks {
     /// KDE Connect took `deviceId` from the packet (CVE-2025-32900); Warpinator's protocol still states a name.
     @Test("An identity that is stated in a frame")
     func statedIdentity() async throws {
-        try await attack("a continuation stream in the name of another device") { defence in
-            let origin = try await Origin(checks: defence.isOn ? .all : .all.subtracting(.name))
+        try await attack("a continuation stream in the name of another device") {
+            let origin = try await Origin()
             let claim = try await origin.grantClaim(to: thief)
             async let told = origin.answerContinuationStream()
             let request = WireRequest.OneOf_Kind.continuationStream(
@@ -138,12 +139,9 @@ struct ClaimAttacks {
     /// Requests that are for the user's own programs, sent by a device: accepting, offering and withdrawing in the
     /// user's name, and reading what other devices offer.
     ///
-    /// KDE Connect's and LocalSend's services answer whoever is connected. The service for devices refuses these, which
-    /// is the one defence. Without it they reach the service of the local socket.
+    /// KDE Connect's and LocalSend's services answer whoever is connected.
     @Test("Requests of the local socket, sent by another device")
     func localRequests() async throws {
-        let local = try await LocalService()
-        let (origin, open) = (try await Origin(), try await Origin(localRequests: local.serve))
         let requests: [(name: String, kind: WireRequest.OneOf_Kind)] = [
             ("status", .status(.init())), ("devices", .devices(.init())), ("activities", .activities(.init())),
             ("offer", .offer(.with { $0.type = "org.example.note" })), ("withdraw", .withdraw(.init())),
@@ -154,31 +152,33 @@ struct ClaimAttacks {
             ("editDevices", .editDevices(.with { $0.name = "another" })),
             ("examine", .examine(.init())),
         ]
+        let origin = try await Origin()
         for (name, kind) in requests {
-            try await attack("\(name), which is for the user's own programs") { defence in
-                try await outcome(kind, at: defence.isOn ? origin : open)
-            }
+            try await attack("\(name), which is for the user's own programs") { try await outcome(kind, at: origin) }
         }
-        await local.close()
-        #expect(await origin.offers.count == 1)
+        #expect(await origin.offers.visible.count == 1)
     }
 
     /// The other direction: what a node asks of its user's applications, and tells them, said by a device. It would
     /// read what the user is about to do, and put its own activity into the user's hands without the user's yes.
     @Test("Requests to the user's applications, sent by another device")
     func applicationRequests() async throws {
-        let application = try await LocalApplication()
-        let (origin, open) = (try await Origin(), try await Origin(localRequests: application.serve))
-        for (name, kind) in await application.requests {
-            try await attack("\(name), which a node asks of its own applications") { defence in
-                try await outcome(kind, at: defence.isOn ? origin : open)
+        let origin = try await Origin()
+        let requests: [(name: String, kind: WireRequest.OneOf_Kind)] = [
+            ("willSave", .willSave(.with { $0.activityID = Data(origin.activity.id.bytes) })),
+            ("willContinue", .willContinue(.with { $0.type = "org.example.note" })),
+            ("continueActivity", .continueActivity(.with { $0.payload.summary.type = "org.example.note" })),
+            ("didFail", .didFail(.init())),
+        ]
+        for (name, kind) in requests {
+            try await attack("\(name), which a node asks of its own applications") {
+                try await outcome(kind, at: origin)
             }
         }
-        await application.close()
-        #expect(await origin.offers.count == 1)
+        #expect(await origin.offers.visible.count == 1)
     }
 
-    /// The outcome of a request that no device may make. What is served may still be refused for what it asks.
+    /// The outcome of a request that no device may make.
     private func outcome(_ kind: WireRequest.OneOf_Kind, at origin: Origin) async throws -> Outcome {
         guard case .failure(let failure) = try await origin.answer(to: kind, from: thief).answer else {
             return .succeeded

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -85,7 +86,7 @@ struct ChangingDocumentReadTests {
         func close() async {
             for connection in ends { await connection.close() }
             await serving.value
-            await parts.offers.withdrawAll()
+            await parts.offers.decide { $0.stop() }
         }
 
         /// Begins to read a whole file, as an application does, and takes the answer alone.

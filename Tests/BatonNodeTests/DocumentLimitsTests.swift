@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -134,7 +135,7 @@ struct DocumentLimitsTests {
         try await limit.begin(for: desktop, .description)
         withExtendedLifetime((asked, events)) {}
         for connection in [near, far, node, application] { await connection.close() }
-        await offers.withdrawAll()
+        await offers.decide { $0.stop() }
     }
 
     @Test("Looking at a document ends when whoever asked has gone")
@@ -171,7 +172,7 @@ struct DocumentLimitsTests {
         try await eventually("nothing of it is kept") { part.held == 0 }
         withExtendedLifetime(events) {}
         for connection in [near, far, node, application] { await connection.close() }
-        await offers.withdrawAll()
+        await offers.decide { $0.stop() }
     }
 
     @Test("What an application looks at comes at once, though documents that stand still hold all of their buffers")
@@ -186,7 +187,8 @@ struct DocumentLimitsTests {
             .with { $0.type = "org.example.film" }, document: try DocumentSource.survey(source))
         let events = try await parts.offers.offer(activity, from: node)
         let (claim, _) = try await parts.offers.claim(activity.id, by: desktop)
-        await parts.offers.setDocument(try await service.scan(source), of: claim)
+        let scanned = try await service.scan(source)
+        await parts.offers.decide { $0.update(claim) { $0.document = scanned } }
         var held: [Buffer] = []
         while let buffer = service.pool.acquireIfAvailable() { held.append(buffer) }
 
@@ -213,7 +215,7 @@ struct DocumentLimitsTests {
         try await reading.value
         withExtendedLifetime(events) {}
         for connection in [near, far, node, application] { await connection.close() }
-        await parts.offers.withdrawAll()
+        await parts.offers.decide { $0.stop() }
     }
 
     @Test("So many activities offered")
@@ -235,10 +237,10 @@ struct DocumentLimitsTests {
         for _ in 1..<bound { try await offer() }
         let error = await #expect(throws: HandoffError.self) { try await offer() }
         #expect(error?.code == .limitExceeded)
-        #expect(await offers.count == bound)
+        #expect(await offers.visible.count == bound)
         await offers.withdraw(first)
         try await offer()
-        await offers.withdrawAll()
+        await offers.decide { $0.stop() }
         await application.close()
         await node.close()
     }
@@ -325,13 +327,14 @@ struct DocumentLimitsTests {
         // The last one is that it was withdrawn.
         for (reported, first) in [(Offers.eventBound - 1, 0), (Offers.eventBound, 1)] {
             let activity = try OfferedActivity(.with { $0.type = "org.example.note" }, document: nil)
-            let events = try await offers.offer(activity, from: node)
+            let id = OfferID()
+            let events = try await offers.offer(activity, from: node, as: id)
             for number in 0..<reported {
-                await offers.report(.taken(.with { $0.bytes = UInt64(number) }), of: activity.id)
+                await offers.decide { $0.fail(id, because: HandoffError(.internal, "\(number)")) }
             }
             await offers.withdraw(activity.id)
             let told = await events.reduce(into: []) { $0.append($1) }
-            #expect(told.dropLast().map(\.taken.bytes) == (UInt64(first)..<UInt64(reported)).map { $0 })
+            #expect(told.dropLast().map(\.failed.message) == (first..<reported).map { "\($0)" })
             #expect(told.count == Offers.eventBound && told.last?.withdrawn == .init())
         }
         await application.close()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -69,7 +70,7 @@ struct DocumentVersionTests {
         func close() async {
             for connection in [near, far, application.0, application.1] { await connection.close() }
             await serving.value
-            await parts.offers.withdrawAll()
+            await parts.offers.decide { $0.stop() }
         }
 
         func describe() async throws -> DocumentDescription {

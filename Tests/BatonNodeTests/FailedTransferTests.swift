@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -30,9 +31,9 @@ struct FailedTransferTests {
         try await eventually("it is interrupted") { origin.told == [.interrupted] }
         let (second, secondSending) = try await origin.ask()
         switch end {
-        case .release: await origin.offers.release(origin.claim, by: Self.device)
-        case .lapse: await origin.offers.connectionsEnded(of: Self.device.id)
-        case .arrival: try await origin.offers.setContinued(origin.claim, by: Self.device)
+        case .release: await origin.offers.decide { $0.release(origin.claim, by: Self.device) }
+        case .lapse: await origin.offers.decide { $0.connectionsEnded(of: Self.device.id) }
+        case .arrival: try await origin.offers.decide { $0.setContinued(origin.claim, by: Self.device) }.get()
         }
         let last: Origin.Told = end == .arrival ? .continued : .failed
         try await eventually("its end is told") { origin.told == [.interrupted, last] }
@@ -48,7 +49,7 @@ struct FailedTransferTests {
         let (stream, sending) = try await origin.ask()
         await stream.reset(.cancelled)
         await sending.value
-        await origin.offers.release(origin.claim, by: Self.device)
+        await origin.offers.decide { $0.release(origin.claim, by: Self.device) }
         try await eventually("its end is told") { origin.told == [.failed] }
         await origin.end()
         #expect(origin.told == [.failed])
@@ -89,7 +90,7 @@ struct FailedTransferTests {
         let (stream, sending) = try await origin.ask()
         try await stream.send(record: WireDocumentUpstream.with { $0.report = .with { $0.verifiedBytes = 1 } })
         try await eventually("progress is told") { origin.told == [.progress] }
-        try await origin.offers.setContinued(origin.claim, by: Self.device)
+        try await origin.offers.decide { $0.setContinued(origin.claim, by: Self.device) }.get()
         let last = WireDocumentUpstream.Report.with { ($0.verifiedBytes, $0.committed) = (16 << 20, true) }
         try await stream.send(record: WireDocumentUpstream.with { $0.report = last })
         while try await stream.read() != nil {}
@@ -123,7 +124,7 @@ struct FailedTransferTests {
             let files = SharedFiles(
                 path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-            offers = Offers(on: loop, files: files, lapse: .milliseconds(100)) { _ in }
+            offers = Offers(on: loop, files: files, lease: .milliseconds(100)) { _ in }
             service = DocumentService(
                 offers: offers, pool: BufferPool(),
                 ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), limit: TransferLimit())
@@ -136,7 +137,8 @@ struct FailedTransferTests {
                 for await event in told { events.all.withLock { $0.append(event) } }
             }
             (claim, _) = try await offers.claim(activity.id, by: FailedTransferTests.device)
-            await offers.setDocument(try ScannedDocument(document), of: claim)
+            let scanned = try ScannedDocument(document)
+            await offers.decide { [claim] in $0.update(claim) { $0.document = scanned } }
         }
 
         /// What was told of the claim since it was made, a row of reports of progress as one.
@@ -172,7 +174,7 @@ struct FailedTransferTests {
 
         /// Ends the offer, after which nothing more is told.
         func end() async {
-            await offers.withdrawAll()
+            await offers.decide { $0.stop() }
             await hearing.value
             for connection in connections.withLock(\.self) { await connection.close() }
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -75,7 +76,7 @@ struct PayloadAnswerTests {
         #expect(await events.next()?.taken.device == "desktop")
         let failure = try #require(await events.next()?.failed)
         #expect(failure.code == how.code && failure.device == "desktop", "\(failure)")
-        #expect(await !scene.offers.holdsClaim("d"))
+        #expect(await !scene.offers.core.holdsClaim("d"))
         await scene.end()
     }
 
@@ -98,7 +99,7 @@ struct PayloadAnswerTests {
         let failure = try #require(await events.next()?.failed)
         #expect(failure.code == how.code && failure.device == "desktop", "\(failure)")
         #expect(await giving.value == how.code)
-        #expect(await !scene.offers.holdsClaim("d"))
+        #expect(await !scene.offers.core.holdsClaim("d"))
         withExtendedLifetime(question) {}
         await scene.end()
     }

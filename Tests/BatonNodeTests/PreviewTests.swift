@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -81,7 +82,7 @@ struct PreviewTests {
         try await eventually("all buffers are back") { documents.pool.lentCount == 0 }
         for connection in [near, far, node, reader, owner, application] { await connection.close() }
         await serving.value
-        await parts.offers.withdrawAll()
+        await parts.offers.decide { $0.stop() }
     }
 
     /// Answers as the origin's node does.

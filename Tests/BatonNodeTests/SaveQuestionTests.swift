@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -36,7 +37,7 @@ struct SaveQuestionTests {
         #expect(await first.outcome.value == .saved("before"))
         for other in others { #expect(await other.outcome.value == .saved("after")) }
         #expect(await late.outcome.value == .saved("at last"))
-        #expect(await scene.offers.saves.isEmpty)
+        #expect(await scene.waiting == 0)
         await scene.end()
     }
 
@@ -48,12 +49,12 @@ struct SaveQuestionTests {
         await scene.withdraw()
         let again = try await scene.offers.offer(scene.activity, from: scene.node)
         let second = scene.takeOver("second")
-        try await eventually("both wait") { await scene.waiting == 2 }
+        let next = try await scene.question()
         await scene.withdraw()
-        try await question.answer("saved")
-        // The next question is for nobody: what it is about is offered no more.
+        // Nobody waits for what is offered no more.
         #expect(await first.outcome.value == .failed(.noSuchActivity))
         #expect(await second.outcome.value == .failed(.noSuchActivity))
+        for question in [question, next] { try await question.answer("saved") }
         for await _ in again {}
         await scene.eventsEnded()
         await scene.end()
@@ -92,9 +93,9 @@ struct SaveQuestionTests {
         let behind = scene.takeOver("behind")
         try await eventually("both wait") { await scene.waiting == 2 }
         await scene.withdraw()
-        try await question.answer("as it was")
         for takeover in [first, behind] { #expect(await takeover.outcome.value == .failed(.noSuchActivity)) }
-        #expect(await scene.offers.saves.isEmpty)
+        try await question.answer("as it was")
+        #expect(await scene.waiting == 0)
         await scene.end()
     }
 
@@ -102,21 +103,21 @@ struct SaveQuestionTests {
     func gone() async throws {
         let scene = try await Scene(saveDeadline: .seconds(60))
         let evicted = 8
-        let takeovers = (1...(ClaimTable.boundPerDevice + evicted)).map { _ in scene.takeOver("phone") }
+        let takeovers = (1...(ClaimBounds.ofOneDevice + evicted)).map { _ in scene.takeOver("phone") }
         let question = try await scene.question()
         try await eventually("the oldest have made room") {
             let (failed, waiting) = (await scene.failures.count, await scene.waiting)
-            return failed == evicted && waiting == ClaimTable.boundPerDevice
+            return failed == evicted && waiting == ClaimBounds.ofOneDevice
         }
         #expect(await scene.failures.allSatisfy { $0 == .limitExceeded })
-        for takeover in takeovers { takeover.go() }
+        for takeover in takeovers { await takeover.go() }
         var outcomes: [Scene.Outcome] = []
         for takeover in takeovers { outcomes.append(await takeover.outcome.value) }
         #expect(outcomes.count { $0 == .failed(.limitExceeded) } == evicted)
-        #expect(outcomes.count { $0 == .failed(.cancelled) } == ClaimTable.boundPerDevice)
+        #expect(outcomes.count { $0 == .failed(.cancelled) } == ClaimBounds.ofOneDevice)
         try await eventually("the application was told of all") { await scene.failures.count == takeovers.count }
-        #expect(await scene.failures.count { $0 == .cancelled } == ClaimTable.boundPerDevice)
-        #expect(await !scene.offers.holdsClaim("phone"))
+        #expect(await scene.failures.count { $0 == .cancelled } == ClaimBounds.ofOneDevice)
+        #expect(await !scene.offers.core.holdsClaim("phone"))
 
         // The application is still at the question, and the next one is not for them.
         let tablet = scene.takeOver("tablet")
@@ -126,7 +127,7 @@ struct SaveQuestionTests {
         #expect(next.device == "tablet")
         try await next.answer("for the tablet")
         #expect(await tablet.outcome.value == .saved("for the tablet"))
-        #expect(await scene.offers.saves.isEmpty)
+        #expect(await scene.waiting == 0)
 
         // Nor where nobody is left behind them.
         let last = scene.takeOver("phone")
@@ -134,11 +135,11 @@ struct SaveQuestionTests {
         let behind = scene.takeOver("phone")
         try await eventually("both wait") { await scene.waiting == 2 }
         for takeover in [last, behind] {
-            takeover.go()
+            await takeover.go()
             #expect(await takeover.outcome.value == .failed(.cancelled))
         }
         try await alone.answer("for nobody")
-        try await eventually("nobody waits") { await scene.offers.saves.isEmpty }
+        #expect(await scene.waiting == 0)
         await scene.end()
     }
 }
@@ -153,10 +154,12 @@ private actor Scene {
     /// A device's takeover.
     struct Takeover {
         let outcome: Task<Outcome, Never>
-        fileprivate let going: AsyncStream<Never>.Continuation
+        let device: PeerName
+        let claim: ClaimID
+        let offers: Offers
 
         /// Its user does not want it any more.
-        func go() { going.finish() }
+        func go() async { await offers.decide { $0.release(claim, by: device) } }
     }
 
     /// Letting it go unanswered would abort it.
@@ -210,7 +213,7 @@ private actor Scene {
 
     /// How many takeovers wait for the application.
     var waiting: Int {
-        get async { await offers.saves[activity.id]?.count ?? 0 }
+        get async { await offers.core.claims.count { $0.state == .waiting || $0.state == .asked } }
     }
 
     /// What the application is asked next.
@@ -223,20 +226,15 @@ private actor Scene {
     }
 
     nonisolated func takeOver(_ device: String) -> Takeover {
-        let (gone, going) = AsyncStream<Never>.makeStream()
+        let (name, claim) = (PeerName(id: device, name: device), ClaimID())
         let outcome = Task { () -> Outcome in
             do throws(HandoffError) {
-                let name = PeerName(id: device, name: device)
-                let (_, payload) = try await offers.claim(activity.id, by: name) {
-                    for await _ in gone {}
-                    return nil
-                }
-                return .saved(payload.summary.title)
+                return .saved(try await offers.claim(activity.id, by: name, as: claim).payload.summary.title)
             } catch {
                 return .failed(error.code)
             }
         }
-        return Takeover(outcome: outcome, going: going)
+        return Takeover(outcome: outcome, device: name, claim: claim, offers: offers)
     }
 
     func withdraw() async {

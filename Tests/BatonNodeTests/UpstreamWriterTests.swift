@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -190,7 +191,7 @@ struct UpstreamWriterTests {
         await near.close()
         await far.close()
         _ = await serving.result
-        try await parts.offers.setContinued(claim, by: Self.phone)
+        try await parts.offers.decide { $0.setContinued(claim, by: Self.phone) }.get()
         for await event in events {
             guard let kind = event.kind else { continue }
             outcome.told.append(kind)

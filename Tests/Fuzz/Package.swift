@@ -49,6 +49,7 @@ let package = Package(
         .systemLibrary(name: "CCURL", path: "Sources/CCURL"),
 
         room("BatonProtocol"),
+        room("BatonCore", ["BatonProtocol"]),
         room("BatonEventLoop", ["CLinux", system]),
         room("BatonTLS", ["CLinux", "COpenSSL"]),
         room(
@@ -69,16 +70,17 @@ let package = Package(
         room(
             "BatonNode",
             [
-                "BatonTransport", "BatonTLS", "BatonDiscovery", "BatonDocuments", "BatonAccount", "BatonMessages",
-                "BatonProtocol", "BatonEventLoop", "BatonApplications", "BatonWeb", logging, protobuf, system,
+                "BatonCore", "BatonTransport", "BatonTLS", "BatonDiscovery", "BatonDocuments", "BatonAccount",
+                "BatonMessages", "BatonProtocol", "BatonEventLoop", "BatonApplications", "BatonWeb", logging,
+                protobuf, system,
             ]),
 
         .executableTarget(
             name: "BatonFuzz",
             dependencies: [
-                "BatonNode", "Baton", "BatonWeb", "BatonDocuments", "BatonDiscovery", "BatonAccount", "BatonMessages",
-                "BatonTLS", "BatonProtocol", "BatonEventLoop", "BatonApplications", "COpenSSL", logging, protobuf,
-                system,
+                "BatonNode", "BatonCore", "Baton", "BatonWeb", "BatonDocuments", "BatonDiscovery", "BatonAccount",
+                "BatonMessages", "BatonTLS", "BatonProtocol", "BatonEventLoop", "BatonApplications", "COpenSSL",
+                logging, protobuf, system,
             ],
             path: "Targets",
             swiftSettings: language + [

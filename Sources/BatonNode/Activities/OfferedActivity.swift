@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonApplications
+import BatonCore
 import BatonDocuments
 import BatonMessages
 import FoundationEssentials
 import SwiftProtobuf
 
 /// An activity that an application of this device offers.
-struct OfferedActivity: Sendable {
+struct OfferedActivity: OfferedContent {
     let id: ActivityID
     let kind: WireActivityKind
     let type: String
     let title: String
-    /// What the application gives with it, as it travels: when it is read, each value takes some ten times as much.
+    /// The user info as it travels. Decoded, each value takes some ten times as much.
     let encodedUserInfo: [UInt8]
     let webPageURL: String
     /// The page that led to it; empty: none.
     let referrerURL: String
-    /// What the user info has to have for the activity to be restored.
+    /// The keys that the user info needs for the activity to be restored.
     let requiredUserInfoKeys: [String]
     /// Which window or document continues it; empty: any.
     let targetContentIdentifier: String
@@ -33,8 +34,8 @@ struct OfferedActivity: Sendable {
     let team: String
     /// Of the content, as the application counts; 0: it states none.
     let version: UInt32
-    /// From when on it is not offered; `nil`: never.
-    let expires: Date?
+    /// Seconds since 1970: from when on it is not offered; nil for never.
+    let expires: Double?
     /// Seconds since 1970: when it became current.
     let since: UInt64
 
@@ -44,13 +45,8 @@ struct OfferedActivity: Sendable {
     /// The title for the user of this device: a page that nobody named has its address for a title.
     var ownTitle: String { kind == .web && title == Self.unnamedPage ? webPageURL : title }
 
-    /// What others know of the team.
+    /// The part of the team that others know.
     var teamTag: TeamTag { TeamTag(of: team) }
-
-    /// Whether its time has passed.
-    func isExpired(at now: Date = .now) -> Bool {
-        expires.map { $0 <= now } ?? false
-    }
 
     var summary: WireActivitySummary {
         var summary = WireActivitySummary()

@@ -1,36 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonApplications
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonTransport
 import Logging
 import SystemPackage
 
-/// Whether the user wants Handoff at all, and for which applications not.
-///
-/// What is off for the device is neither announced nor listed nor handed over, in both directions. Of an application
-/// that is off nothing is announced, nothing is handed over to it or by it, and what only such applications here would
-/// continue is not listed.
-struct HandoffSwitch: Sendable, Hashable {
-    /// Applications that may be switched off; one more is refused.
-    static let bound = 256
-
-    /// Of the device as a whole.
-    var isOn = true
-    /// The identifiers of applications for which it is off.
-    var offApplications: Set<String> = []
-    /// What is wrong with the file that keeps it, for people: what the user chose is not known then, so that it is off.
-    /// `nil` where nothing is.
-    var problem: String?
-
-    /// Whether an application's activities are handed over.
-    ///
-    /// - Parameter application: its identifier; empty for what a command offers or accepts.
-    func isOn(for application: String) -> Bool {
-        isOn && !offApplications.contains(application)
-    }
-
+extension HandoffSwitch {
     /// What a user is told who accepts while it is off.
     func requireOn(for application: String = "") throws(HandoffError) {
         if let problem { throw HandoffError(.handoffOff, "Handoff is off, because \(problem)") }

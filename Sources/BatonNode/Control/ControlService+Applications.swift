@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonApplications
+import BatonCore
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -47,7 +48,7 @@ extension ControlService {
             state = await handoffSwitch.current
         case .on, .off:
             state = try await handoffSwitch.set(request.change == .on, for: request.application)
-            await offers.setSwitch(state)
+            await offers.decide { $0.setSwitch(state) }
             await directory.changed()
         }
         try await stream.respond(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonMessages
 import BatonTransport
@@ -11,7 +12,7 @@ extension ControlService {
     func offer(
         _ activity: OfferedActivity, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let id = Offers.OfferID()
+        let id = OfferID()
         let events = try await offers.offer(activity, from: application, as: id)
         do {
             try await stream.respond(
@@ -21,7 +22,7 @@ extension ControlService {
                         $0.title = activity.ownTitle
                     }))
         } catch {
-            await offers.withdraw(offer: id)
+            await offers.decide { $0.withdraw(id) }
             throw error
         }
         await applications.activityBecameCurrent(on: application)
@@ -29,7 +30,11 @@ extension ControlService {
             for await event in events { try await stream.send(record: event) }
             await stream.finish()
         }
-        var problem: HandoffError?
+        // An application that has gone hears nothing more.
+        let watching = Task {
+            await stream.untilClosedOrCancelled()
+            telling.cancel()
+        }
         do {
             // END, an abort, or the application's death: each withdraws.
             for try await update in stream.records(of: WireOfferUpdate.self) {
@@ -37,21 +42,20 @@ extension ControlService {
                 if update.becomesCurrent { await applications.activityBecameCurrent(on: application) }
             }
         } catch {
-            problem = error
+            await offers.decide { $0.fail(id, because: error) }
         }
-        if let problem { await offers.fail(id, because: problem) }
-        await offers.withdraw(offer: id)
+        await offers.decide { $0.withdraw(id) }
         _ = await telling.result
+        watching.cancel()
     }
 
     private func update(
-        _ id: Offers.OfferID, of activity: OfferedActivity, _ update: WireOfferUpdate
+        _ id: OfferID, of activity: OfferedActivity, _ update: WireOfferUpdate
     ) async throws(HandoffError) {
         let (offer, document) = try await outgoing(update.offer)
         let since = update.becomesCurrent ? UInt64(Date.now.timeIntervalSince1970) : activity.since
-        try await offers.update(
-            id, to: OfferedActivity(offer, document: document, id: activity.id, since: since),
-            becomesCurrent: update.becomesCurrent)
+        let updated = try OfferedActivity(offer, document: document, id: activity.id, since: since)
+        await offers.decide { $0.update(id, to: updated, becomesCurrent: update.becomesCurrent) }
     }
 
     /// The activity as it may leave this device, and its document.
@@ -76,9 +80,12 @@ extension ControlService {
     func withdraw(
         _ request: WireWithdrawRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        guard !request.idPrefix.isEmpty else { throw HandoffError(.invalidRequest, "an activity's id is needed") }
-        let activity = try await offers.activity(withPrefix: request.idPrefix)
-        await offers.withdraw(activity.id)
+        let offered = await offers.decide { $0.offered }
+        let offer = try Self.only(offered, idPrefix: request.idPrefix, "offered activity") {
+            $0.activity.id.description
+        }
+        let activity = offer.activity
+        await offers.decide { $0.withdraw(offer.id) }
         try await stream.respond(
             .withdraw(
                 .with {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonMessages
 import BatonProtocol
@@ -79,7 +80,7 @@ extension ControlService {
     }
 
     /// The one thing whose id begins so.
-    private static func only<Thing>(
+    static func only<Thing>(
         _ things: [Thing], idPrefix: String, _ what: String, id: (Thing) -> String
     ) throws(HandoffError) -> Thing {
         let matching = things.filter { !idPrefix.isEmpty && id($0).hasPrefix(idPrefix.lowercased()) }

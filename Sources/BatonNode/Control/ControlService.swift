@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonTransport
@@ -62,7 +63,7 @@ struct ControlService: Sendable {
             try await activities(request, on: stream)
         case .offer(let request):
             // Before a document is looked at, which can take longer than the node is there.
-            try await offers.requireRunning()
+            if let failure = await offers.decide({ $0.stopped }) { throw failure }
             let (request, document) = try await outgoing(request)
             return try OfferedActivity(request, document: document)
         case .withdraw(let request):
@@ -128,7 +129,7 @@ struct ControlService: Sendable {
         let responder = await directory.responder
         (status.responder, status.isUnannounced) = (responder.inWords, responder.isUnavailable)
         status.peers = UInt32(await directory.present.count)
-        status.offers = UInt32(await offers.count)
+        status.offers = UInt32(await offers.visible.count)
         status.connections = UInt32(await connections.count)
         let handoffSwitch = await handoffSwitch.current
         status.handoffIsOff = !handoffSwitch.isOn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonCore
 import BatonDocuments
 import BatonMessages
 import FoundationEssentials
@@ -62,16 +63,16 @@ extension OfferedActivity {
             expires: expires, since: since)
     }
 
-    /// The moment from which on an activity is not offered; `nil` for never.
+    /// The second since 1970 from which on an activity is not offered; nil for never.
     ///
     /// - Parameter seconds: since 1970. 0, and all that is after the year 9999, mean never.
-    private static func expiry(_ seconds: Double) throws(HandoffError) -> Date? {
+    private static func expiry(_ seconds: Double) throws(HandoffError) -> Double? {
         guard seconds.isFinite, seconds >= 0 else {
             throw HandoffError(
                 .invalidRequest,
                 "the time at which it expires is no point in time: give seconds since 1970, or 0 for never")
         }
-        return seconds == 0 || seconds > 253_402_300_799 ? nil : Date(timeIntervalSince1970: seconds)
+        return seconds == 0 || seconds > 253_402_300_799 ? nil : seconds
     }
 
     private static func type(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonAccount
+import BatonCore
 import BatonDiscovery
 import BatonEventLoop
 package import BatonTransport

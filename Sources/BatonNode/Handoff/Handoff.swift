@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonApplications
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -10,6 +11,9 @@ import FoundationEssentials
 import SwiftProtobuf
 
 import struct SystemPackage.FilePath
+
+/// Names a handoff on the continuing device, to the application that asked for it.
+typealias HandoffID = Identifier<Handoff>
 
 /// One handoff on the continuing device, from the user's yes to *continued* or to one typed error.
 ///

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonMessages
 
@@ -8,7 +9,7 @@ actor HandoffTable {
     /// Handoffs under way at once; one more is refused.
     static let bound = 32
     /// Activities that one application holds on to. Beyond it, its oldest is let go: no application continues so many,
-    /// and an origin serves no more to one device (``ClaimTable/boundPerDevice``).
+    /// and an origin serves no more to one device (`ClaimBounds.ofOneDevice`).
     static let boundHeldByOne = 32
     /// Activities that all applications hold on to; beyond it, the oldest of all is let go.
     static let boundHeld = 128

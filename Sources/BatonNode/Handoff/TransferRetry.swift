@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonMessages
 import BatonProtocol
 
@@ -7,7 +8,7 @@ import BatonProtocol
 struct TransferRetry: Sendable {
     /// How long a device that has gone is waited for, from the last byte on, or from when it last took what it was told
     /// of older copies (``Told``): 10 minutes.
-    static let patience: Duration = .seconds(600)
+    static let patience = ClaimBounds.patience
     /// How often in a row a transfer may fail before anything of it was sent, with a device that can be reached: 5.
     static let failureLimit = 5
     /// Failures further apart than this are not in a row: 10 s.

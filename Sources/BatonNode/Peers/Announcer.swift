@@ -2,6 +2,7 @@
 
 import BatonAccount
 import BatonApplications
+import BatonCore
 import BatonDiscovery
 import BatonDocuments
 import BatonEventLoop

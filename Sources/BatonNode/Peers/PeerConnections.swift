@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -311,7 +312,7 @@ actor PeerConnections {
         live[device]?.removeAll { $0.connection === connection }
         guard live[device]?.isEmpty != false else { return }
         live[device] = nil
-        await offers.connectionsEnded(of: device)
+        await offers.decide { $0.connectionsEnded(of: device) }
     }
 
     private func armSweep() {
@@ -328,7 +329,7 @@ actor PeerConnections {
     private func closeIdle() async {
         for (device, entries) in live {
             for entry in entries {
-                let hasClaim = await offers.holdsClaim(device)
+                let hasClaim = await offers.decide { $0.holdsClaim(device) }
                 let isIdle = await entry.connection.isIdle && !hasClaim
                 guard let index = live[device]?.firstIndex(where: { $0.connection === entry.connection }) else {
                     continue

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -18,29 +19,19 @@ struct PeerService: Sendable {
     let exchange: StateExchange
     /// Of the node's budget, for continuation streams.
     let streams: ByteBudget.Part
-    let checks: ClaimChecks
-    /// Serves requests that are for the local socket. Nothing does in any program: they are refused. Only the tests of
-    /// attacks, inside this package, serve them, to see that nothing else stands in the way.
-    let localRequests: LocalRequests?
-
     /// How long an application may take to answer whether it takes a continuation stream.
     let streamDeadline: Duration
     /// `nil` if this node does not examine the road to other devices.
     let examinations: Examinations?
 
-    typealias LocalRequests = @Sendable (WireRequest.OneOf_Kind, BatonTransport.Stream) async throws -> Void
-
     init(
         offers: Offers, documents: DocumentService, exchange: StateExchange, streams: ByteBudget.Part,
-        checks: ClaimChecks = .all, localRequests: LocalRequests? = nil, streamDeadline: Duration = .seconds(5),
-        examinations: Examinations? = nil
+        streamDeadline: Duration = .seconds(5), examinations: Examinations? = nil
     ) {
         self.offers = offers
         self.documents = documents
         self.exchange = exchange
         self.streams = streams
-        self.checks = checks
-        self.localRequests = localRequests
         self.streamDeadline = streamDeadline
         self.examinations = examinations
     }
@@ -72,9 +63,9 @@ struct PeerService: Sendable {
             case .continued(let request):
                 try await continued(request, from: device, on: stream)
             case .release(let request):
-                await offers.release(
-                    try claimID(request.claimID), by: device,
-                    because: request.hasFailure ? HandoffError(request.failure) : nil)
+                let claim = try claimID(request.claimID)
+                let reason = request.hasFailure ? HandoffError(request.failure).shortened : nil
+                await offers.decide { $0.release(claim, by: device, because: reason) }
                 try await stream.respond(.release(.init()))
                 await stream.finish()
             case .examination(let request):
@@ -83,11 +74,8 @@ struct PeerService: Sendable {
                     request, from: device.id, at: connection.remoteAddress.ipAddress)
                 try await stream.respond(.examination(answer))
                 await stream.finish()
-            case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
-                .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices, .examine, .willSave,
-                .willContinue,
-                .continueActivity, .didFail:
-                try await localRequests?(request, stream)
+            // Refused above.
+            case _: break
             }
         } catch {
             let failure = HandoffError(wrapping: error)
@@ -110,23 +98,21 @@ struct PeerService: Sendable {
             break
         case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
             .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices, .examine, .willSave,
-            .willContinue,
-            .continueActivity, .didFail:
-            guard localRequests != nil else {
-                throw HandoffError(.unsupported, "this request is for the local socket only")
-            }
+            .willContinue, .continueActivity, .didFail:
+            throw HandoffError(.unsupported, "this request is for the local socket only")
         }
     }
 
     private func claimID(_ bytes: Data) throws(HandoffError) -> ClaimID {
-        if let id = ClaimID(bytes) { return id }
-        guard checks.contains(.given) else { return ClaimID() }
-        throw HandoffError(.invalidRequest, "a claim has \(ClaimID.size) bytes")
+        guard let id = ClaimID(bytes) else {
+            throw HandoffError(.invalidRequest, "a claim has \(ClaimID.size) bytes")
+        }
+        return id
     }
 
     private func list(on stream: BatonTransport.Stream) async throws(HandoffError) {
         await offers.replaced()
-        try await stream.answer(.activityList(.init()), following: await offers.summaries)
+        try await stream.answer(.activityList(.init()), following: await offers.visible.reversed().map(\.summary))
     }
 
     private func payload(
@@ -138,20 +124,22 @@ struct PeerService: Sendable {
         try await Self.give(id, to: device, on: stream, of: offers)
     }
 
-    /// Gives a device the activity as it is now. One that goes before the answer is there has no claim from that moment
-    /// on.
+    /// Gives a device the activity as it is now. A device that goes before the answer loses its claim at once.
     static func give(
         _ id: ActivityID, to device: PeerName, on stream: BatonTransport.Stream, of offers: Offers
     ) async throws(HandoffError) {
-        let (claim, payload) = try await offers.claim(id, by: device) {
+        let claim = ClaimID()
+        let watching = Task(executorPreference: offers.loop.taskExecutor) {
             await stream.untilClosedOrCancelled()
-            guard !Task.isCancelled else { return nil }
-            do throws(TransportError) {
-                _ = try await stream.read()
-                return Self.loss(HandoffError(.connectionLost, "the connection ended"))
-            } catch {
-                return Self.loss(HandoffError(error))
-            }
+            guard !Task.isCancelled else { return }
+            var reason = HandoffError(.connectionLost, "the connection ended")
+            do throws(TransportError) { _ = try await stream.read() } catch { reason = HandoffError(error) }
+            await offers.decide { [reason] in $0.release(claim, by: device, because: loss(reason)) }
+        }
+        let payload: WireActivityPayload
+        do {
+            defer { watching.cancel() }
+            payload = try await offers.claim(id, by: device, as: claim).payload
         }
         try await answer(claim, payload, on: stream, for: device, of: offers)
     }
@@ -169,7 +157,7 @@ struct PeerService: Sendable {
                         $0.claimID = Data(claim.bytes)
                     }))
         } catch {
-            await offers.release(claim, by: device, because: loss(error))
+            await offers.decide { $0.release(claim, by: device, because: loss(error)) }
             throw error
         }
         await stream.finish()
@@ -178,7 +166,7 @@ struct PeerService: Sendable {
         } catch {
             // A device that no longer waited for the answer aborts instead of ending: nobody knows of the claim.
             if case .reset = error.code {
-                await offers.release(claim, by: device, because: loss(HandoffError(error)))
+                await offers.decide { $0.release(claim, by: device, because: loss(HandoffError(error))) }
             }
         }
     }
@@ -195,16 +183,16 @@ struct PeerService: Sendable {
     private func continuationStream(
         _ request: WireContinuationStreamRequest, from device: PeerName, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let activity = try await offers.claim(claimID(request.claimID), of: device).activity
-        let application = try await offers.application(of: activity)
-        let name = checks.contains(.name) ? device.name : request.device
+        let id = try claimID(request.claimID)
+        let claim = try await offers.decide { $0.present(id, by: device) }.get()
+        let application = try await offers.application(of: claim)
         let late = "the application that offers it did not answer"
         let (_, toApplication) = try await withDeadline(streamDeadline, late) {
             try await application.request(
                 .continuationStream(
                     .with {
-                        $0.activityID = Data(activity.id.bytes)
-                        $0.device = name
+                        $0.activityID = Data(claim.kept.activity.id.bytes)
+                        $0.device = device.name
                         $0.deviceID = device.id
                     }))
         }
@@ -215,7 +203,8 @@ struct PeerService: Sendable {
     private func continued(
         _ request: WireContinuedRequest, from device: PeerName, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        try await offers.setContinued(claimID(request.claimID), by: device)
+        let claim = try claimID(request.claimID)
+        try await offers.decide { $0.setContinued(claim, by: device) }.get()
         try await stream.respond(.continued(.init()))
         await stream.finish()
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -14,7 +15,7 @@ extension DocumentService {
     func manifest(
         of claimID: ClaimID, for device: PeerName, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let activity = try await offers.claim(claimID, of: device).activity
+        let activity = try await offers.decide { $0.present(claimID, by: device) }.get().kept.activity
         guard let source = activity.document else {
             throw HandoffError(.invalidRequest, "the activity “\(activity.title)” has no document")
         }
@@ -25,7 +26,7 @@ extension DocumentService {
             let document = try await whileOpen(stream) { () throws(HandoffError) in
                 try await scan(source.path, source.selection, for: device, calledInErrors: activity.title)
             }
-            await offers.setDocument(document, of: claimID)
+            await offers.decide { $0.update(claimID) { $0.document = document } }
             try await tell(document, at: await sharedPlace(of: source), on: stream)
             await limit.end(for: device, .description)
         } catch {
@@ -93,8 +94,8 @@ extension DocumentService {
         _ request: WireDocumentRangesRequest, of claimID: ClaimID, to device: PeerName,
         on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let claim = try await offers.claim(claimID, of: device)
-        guard let document = claim.document else {
+        let claim = try await offers.decide { $0.present(claimID, by: device) }.get()
+        guard let document = claim.kept.document else {
             throw HandoffError(.invalidRequest, "the document's manifest has to be asked for first")
         }
         try Self.requireVersion(of: request, in: document.tree)
@@ -107,8 +108,8 @@ extension DocumentService {
         let pool = request.preview ? previews ?? self.pool : self.pool
         do {
             // The user may have cancelled it while an earlier attempt ended.
-            _ = try await offers.claim(claimID, of: device)
-            if !request.preview { await offers.goOn(claimID) }
+            _ = try await offers.decide { $0.present(claimID, by: device) }.get()
+            if !request.preview { await offers.decide { $0.goOn(claimID) } }
             let reader = try await open(document, ranges, isExcerpt: request.preview, pool)
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
             if request.preview {
@@ -117,7 +118,7 @@ extension DocumentService {
                 // Where there is none the document is sent whole.
                 let room = olderCopies?.reservation(of: device.id)
                 let keepsCopies = room?.grow(by: request.pieceSize > 0 ? SignatureIndex.memoryBound : 0) ?? true
-                await transfer(reader, request, keepingCopies: keepsCopies, for: claim, claimID, on: stream)
+                await transfer(reader, request, keepingCopies: keepsCopies, for: claim, on: stream)
                 withExtendedLifetime(room) {}
             }
             await end(request, of: claimID, for: device)
@@ -183,7 +184,7 @@ extension DocumentService {
 
     private func transfer(
         _ reader: DocumentReader, _ request: WireDocumentRangesRequest, keepingCopies keepsCopies: Bool,
-        for claim: Claim, _ claimID: ClaimID, on stream: BatonTransport.Stream
+        for claim: Claim<NodeWorld>, on stream: BatonTransport.Stream
     ) async {
         let report = TransferReport(of: reader.document.tree.size, device: claim.device.name)
         do {
@@ -191,7 +192,7 @@ extension DocumentService {
             await reader.take(
                 DocumentReader.Encodings(
                     signatures: try await signatures(
-                        upstream, request, areKept: keepsCopies, in: reader.document.tree.layout, report, of: claimID),
+                        upstream, request, areKept: keepsCopies, in: reader.document.tree.layout, report, of: claim.id),
                     takesCompressed: request.takesCompressed))
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -201,28 +202,28 @@ extension DocumentService {
                             report: report, within: $0)
                     }
                 }
-                group.addTask { try await follow(upstream, report, of: claimID) }
+                group.addTask { try await follow(upstream, report, of: claim.id) }
                 for try await () in group {}
             }
         } catch {
             let failure = HandoffError(documentCause: error)
-            if await !limit.isSuperseded(claimID) { await tell(failure, of: claimID, by: claim.device) }
+            if await !limit.isSuperseded(claim.id) { await tell(failure, of: claim.id) }
             await stream.reset(failure.resetCode)
         }
         await reader.close()
     }
 
     /// Tells the offering application why a transfer has ended, if the other device does not say what becomes of it.
-    private func tell(_ failure: HandoffError, of claimID: ClaimID, by device: PeerName) async {
+    private func tell(_ failure: HandoffError, of claimID: ClaimID) async {
         switch failure.code {
         case .documentChanged, .cancelled:
             // The device asks for what differs, or goes on by another connection, or lets the claim go.
             return
         case .connectionLost, .timedOut:
             // The device goes on by itself as soon as it can reach this one again.
-            await offers.interrupt(claimID, by: device, because: failure)
+            await offers.decide { $0.interrupt(claimID, because: failure) }
         default:
-            await offers.fail(claimID, by: device, with: failure)
+            await offers.decide { $0.fail(claimID, because: failure) }
         }
     }
 
@@ -250,7 +251,7 @@ extension DocumentService {
             await latest.repeatWhileStill { progress in
                 var progress = progress
                 progress.bottleneck = WireTransferBottleneck(here: .link, there: report.bottleneckThere)
-                await offers.report(progress, of: claim)
+                await offers.decide { [progress] in $0.report(progress, of: claim) }
             }
         }
         let result: Result<SignatureIndex?, HandoffError>
@@ -323,7 +324,7 @@ extension DocumentService {
     ) async throws(HandoffError) {
         let latest = LatestProgress()
         let repeating = Task { [offers] in
-            await latest.repeatWhileStill { await offers.report($0, of: claim) }
+            await latest.repeatWhileStill { progress in await offers.decide { $0.report(progress, of: claim) } }
         }
         do throws(HandoffError) {
             try await withStallWatch(commitDeadline) { [offers] watch in
@@ -331,7 +332,7 @@ extension DocumentService {
                     report.hear(Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown)
                     report.advance(to: received.verifiedBytes)
                     latest.set(report)
-                    await offers.report(report.progress(), of: claim)
+                    await offers.decide { $0.report(report.progress(), of: claim) }
                     if received.committed { break }
                 }
             }

@@ -5,21 +5,18 @@ import BatonEventLoop
 import BatonTestSupport
 import Foundation
 import Logging
-import SwiftProtobuf
 import SystemPackage
 import Testing
 
-@testable import BatonMessages
 @testable import BatonNode
 @testable import BatonTransport
 
-/// A node that runs, as the programs of its user and whoever is on its network reach it.
+/// A node that runs, as others on its network reach it.
 final class LocalService: Sendable {
     private let scratch: ScratchFolder
     /// The node is its first device.
     let account: TestAccount
     private let node: Node
-    private let connection: Connection
     private let loop = EventLoop(name: "visitors")
 
     init(devices: Int = 1, limits: NodeLimits = NodeLimits()) async throws {
@@ -36,21 +33,6 @@ final class LocalService: Sendable {
             atPath: account.devices[0].store.folder.string, toPath: AccountStore.folder(in: home).string)
         node = Node(home: home, tuning: tuning, logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
         try await node.start()
-        connection = try await Connection.connect(toLocalSocket: home.socketPath, on: EventLoop(name: "program"))
-    }
-
-    /// The answer to a program of the user.
-    func answer(to request: WireRequest.OneOf_Kind) async throws -> WireResponse.OneOf_Kind? {
-        let stream = try await connection.open(try WireRequest.with { $0.kind = request }.encoded())
-        let answer = try await WireResponse(serializedBytes: stream.response()).kind
-        await stream.finish()
-        return answer
-    }
-
-    /// Serves a request as it serves a program of the user.
-    @Sendable func serve(_ request: WireRequest.OneOf_Kind, on stream: BatonTransport.Stream) async throws {
-        let answer = try #require(try await answer(to: request))
-        try await stream.respond(answer)
     }
 
     /// Connects as others on the network do.
@@ -59,7 +41,6 @@ final class LocalService: Sendable {
     }
 
     func close() async {
-        await connection.close()
         await node.stop()
     }
 }

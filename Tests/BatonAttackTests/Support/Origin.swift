@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonCore
 import BatonDiscovery
 import BatonEventLoop
 import BatonProtocol
@@ -54,14 +55,10 @@ final class Origin: Sendable {
     ///   - isFolder: whether the document is a folder with that in it.
     ///   - descriptions: what is in the documents of its claims takes room here; it is unbounded if nil.
     ///   - stallDeadline: how long a device may read nothing of it.
-    ///   - checks: what it looks at of a claim.
-    ///   - localRequests: serves what is for this user's own programs, or asked of them; nobody does if nil.
     ///   - exchange: of revocation lists; of an account that has none if nil.
     init(
         bytes: Int = 0, isFolder: Bool = false, descriptions: SharedPart? = nil,
-        stallDeadline: Duration = .seconds(30), checks: ClaimChecks = .all,
-        localRequests: PeerService.LocalRequests? = nil,
-        exchange: StateExchange? = nil
+        stallDeadline: Duration = .seconds(30), exchange: StateExchange? = nil
     ) async throws {
         scratch = try ScratchFolder("attack")
         let folder = try scratch.folder("reports")
@@ -70,7 +67,7 @@ final class Origin: Sendable {
         request.supportsContinuationStreams = true
         let document = try DocumentSource.survey(FilePath((isFolder ? folder : file).path))
         activity = try OfferedActivity(request, document: document)
-        offers = Offers(on: loop, files: try .none(), checks: checks) { _ in }
+        offers = Offers(on: loop, files: try .none()) { _ in }
         let documents = DocumentService(
             offers: offers, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")),
@@ -78,8 +75,7 @@ final class Origin: Sendable {
         account = try TestAccount()
         service = PeerService(
             offers: offers, documents: documents, exchange: try exchange ?? Self.exchange(account.devices[0], on: loop),
-            streams: ByteBudget(bytes: 4 << 20).part(reserved: 0, ceiling: 4 << 20), checks: checks,
-            localRequests: localRequests)
+            streams: ByteBudget(bytes: 4 << 20).part(reserved: 0, ceiling: 4 << 20))
         application = try await connectedPair(on: loop)
         _ = try await offers.offer(activity, from: application.node)
     }
@@ -149,7 +145,8 @@ final class Origin: Sendable {
         let claim = try await offers.claim(activity.id, by: device).claim
         // Ranges are served of what the manifest told.
         if let document = activity.document {
-            await offers.setDocument(try ScannedDocument(document), of: claim)
+            let scanned = try ScannedDocument(document)
+            await offers.decide { $0.update(claim) { $0.document = scanned } }
         }
         return claim
     }

@@ -2,6 +2,7 @@
 
 import Baton
 import BatonAccount
+import BatonCore
 import BatonMessages
 import SwiftProtobuf
 import SystemPackage

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -70,8 +71,8 @@ struct SavedFilesTests {
         let (id, payload) = try await scene.offers.claim(scene.activity.id, by: device)
         #expect(payload.summary.kind == .document && payload.summary.documentSize == 3)
         #expect(payload.userInfo.entries["a"]?.url == "baton-document:")
-        let claim = try await scene.offers.claim(id, of: device)
-        #expect(claim.activity.document?.path == FilePath(scene.folder + "/one"))
+        let claim = await scene.offers.core[id]
+        #expect(claim?.kept.activity.document?.path == FilePath(scene.folder + "/one"))
         // The activity itself has none, and the next claim may have another.
         #expect(scene.activity.document == nil)
         await scene.close()
@@ -89,8 +90,8 @@ struct SavedFilesTests {
                 #expect(!error.message.contains(scene.folder))
             }
         }
-        #expect(await scene.offers.count == 1)
-        #expect(await !scene.offers.holdsClaim(device.id))
+        #expect(await scene.offers.visible.count == 1)
+        #expect(await !scene.offers.core.holdsClaim(device.id))
         await scene.close()
     }
 }

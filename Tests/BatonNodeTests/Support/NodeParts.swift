@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -89,5 +90,14 @@ struct NodeParts {
         Handoff(
             plan, connections: connections, documents: documents, applications: applications, files: files,
             deadlines: deadlines)
+    }
+}
+
+extension Offers {
+    /// Withdraws an activity, whichever offer it is of.
+    func withdraw(_ activity: ActivityID) {
+        decide { core in
+            for offer in core.offered where offer.activity.id == activity { core.withdraw(offer.id) }
+        }
     }
 }
