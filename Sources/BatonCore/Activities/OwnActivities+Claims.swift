@@ -54,9 +54,11 @@ extension OwnActivities {
     ) {
         guard let index = offers.firstIndex(where: { $0.id == id }) else { return }
         offers[index].isAsked = false
+        let isVisible = visible.contains { $0.id == id }
         for claim in claims where claim.offer == id && claim.state == .asked {
             switch answer {
             case .failure(let failure): drop(claim.id, because: failure)
+            case .success where !isVisible: drop(claim.id, because: W.failure(.notOffered))
             case .success(let (payload, kept)):
                 change(claim.id) { $0.kept = kept }
                 give(claim.id, payload)

@@ -107,7 +107,9 @@ package struct OwnActivities<W: World>: Sendable {
         guard !offered.contains(where: { $0.activity.id == activity.id }) else { return W.failure(.alreadyOffered) }
         // From now on this offer's application hears what becomes of the claims on earlier ones.
         let earlier = Set(offers.filter { $0.activity.id == activity.id }.map(\.id))
-        for index in claims.indices where earlier.contains(claims[index].offer) { claims[index].offer = id }
+        for index in claims.indices where claims[index].isGiven && earlier.contains(claims[index].offer) {
+            claims[index].offer = id
+        }
         changeOffers { $0.offers.append(Offer(id: id, activity: activity, application: application)) }
         return nil
     }
@@ -147,13 +149,17 @@ package struct OwnActivities<W: World>: Sendable {
         effects.append(.tell(id, .failed(failure), nil))
     }
 
-    /// Changes the offers, and refuses devices that wait for one which is hidden now. It is a change for others only if
-    /// a summary changed: they do not know the user info before they take an activity over.
+    /// Changes the offers, and refuses devices that wait for one which is hidden now. A device for which the application
+    /// is asked waits for the answer, which may say better why it gets nothing.
+    ///
+    /// It is a change for others only if a summary changed: they do not know the user info before they take an activity
+    /// over.
     private mutating func changeOffers(_ body: (inout Self) -> Void) {
         let before = visible.map(\.activity.summary)
         body(&self)
         let visible = self.visible
-        for claim in claims where !claim.isGiven && !visible.contains(where: { $0.id == claim.offer }) {
+        let refused: [Claim<W>.State] = isStopping ? [.waiting, .asked] : [.waiting]
+        for claim in claims where refused.contains(claim.state) && !visible.contains(where: { $0.id == claim.offer }) {
             drop(claim.id, because: W.failure(.notOffered))
         }
         guard visible.map(\.activity.summary) != before else { return }
