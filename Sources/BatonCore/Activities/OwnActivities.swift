@@ -149,8 +149,8 @@ package struct OwnActivities<W: World>: Sendable {
         effects.append(.tell(id, .failed(failure), nil))
     }
 
-    /// Changes the offers, and refuses devices that wait for one which is hidden now. A device for which the application
-    /// is asked waits for the answer, which may say better why it gets nothing.
+    /// Changes the offers, and refuses devices that wait for one which is hidden now. A device for which the
+    /// application is asked waits for the answer, which may say better why it gets nothing.
     ///
     /// It is a change for others only if a summary changed: they do not know the user info before they take an activity
     /// over.
