@@ -144,7 +144,7 @@ class Run:
             tried, refused, unlimited, apart = self.attacks
             self.notes.append(
                 f"attacks: {tried} tried, {refused} refused; {unlimited} succeed without their limit, {apart} against "
-                "a stand-in, the others without their defence (Scripts/check mutations)")
+                "a stand-in")
         issues = sum(len(entry.issues) for entry in self.records.values())
         self.notes.append(f"{len(times)} tests, {issues} issues")
 

@@ -27,9 +27,6 @@ enum Outcome: Sendable, Hashable {
 
 /// Tries an attack, which has to be refused.
 ///
-/// A test that cannot fail proves nothing: `Scripts/check mutations` takes each defence out of a copy of the sources,
-/// and expects the tests of its attacks to fail.
-///
 /// - Parameters:
 ///   - name: what is attacked how, for the report.
 ///   - attempt: plays both sides, and says how it ended. It throws only when something else went wrong.
