@@ -28,7 +28,8 @@ import BatonTransport
 ///   (``HandoffTable/bound``). They also keep 4 MiB of emptied buffers for their documents, and the signatures of an
 ///   older copy: 1.25 MiB for a file, 8 MiB for 65,536 files that are smaller than a piece.
 /// - News that programs do not read take 64 KiB of records for each of 64 offers, 32 accepts and 31 watches, and at
-///   most 1,024 small events. Of a failure that another device reports an event keeps 300 bytes; the last event keeps 1 KiB.
+///   most 1,024 small events. Of a failure that another device reports an event keeps 300 bytes; the last event keeps
+///   1 KiB.
 /// - The list of a device takes 1.5 KiB for each of 64 activities, while the device is announced.
 ///
 /// NodeMemoryTests measured in a process of its own: 75 KiB for a connection without requests, 65 for a pending
@@ -45,11 +46,11 @@ struct BufferLimits: Sendable {
 
     /// In all, in bytes. Default 144 MiB, of which 115 are reserved.
     var total = 144 << 20
-    /// Received from other devices. Reserved by default: 256 KiB for each of 32 connections and 16 handshakes. At most 40
-    /// MiB.
+    /// Received from other devices. Reserved by default: 256 KiB for each of 32 connections and 16 handshakes. At most
+    /// 40 MiB.
     var devices = Part(reserved: 12 << 20, ceiling: 40 << 20)
-    /// Received from programs of this user. Reserved by default: 64 KiB for each of 144 connections. At most 18
-    /// MiB.
+    /// Received from programs of this user. Reserved by default: 64 KiB for each of 144 connections. At most
+    /// 18 MiB.
     var applications = Part(reserved: 9 << 20, ceiling: 18 << 20)
     /// Requests of other devices, and their answers. Reserved by default: 192 KiB for each of 32 connections and 16
     /// handshakes, which is one request and one answer of the greatest size. At most 18 MiB.
