@@ -19,8 +19,7 @@ for manager in {/usr,}/lib/systemd/systemd ""; do [[ -x $manager ]] && break; do
 # A manager for a user wants to see that the machine was booted with systemd.
 mount -t tmpfs none /run && mkdir -p /run/systemd/system /run/cgroups || refuse "no mounts"
 mount -t cgroup2 none /run/cgroups || refuse "no cgroups of version 2"
-group=/run/cgroups/baton-test-$$
-mkdir "$group" && [[ -e $group/cgroup.kill ]] || refuse "no cgroups that can be ended (Linux 5.14)"
+group=$(mktemp -d /run/cgroups/baton-test-XXXXXX) && [[ -e $group/cgroup.kill ]] || refuse "no cgroups that can be ended (Linux 5.14)"
 
 clean() {
     trap '' INT TERM HUP
