@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonCore
+import BatonDocuments
 import BatonEventLoop
 import BatonTLS
 import BatonTransport
@@ -9,11 +11,22 @@ import Glibc
 import Logging
 
 import struct SystemPackage.Errno
+import struct SystemPackage.FilePath
 
-/// What a node needs before its parts are put together.
+/// What a node has kept from its last run.
+struct KeptState: Sendable {
+    let account: Account
+    let epoch: UInt64
+    let replayGuard: ReplayGuard
+    let known: KnownDevices
+    let ledger: PartFileLedger
+    let handoffSwitch: HandoffSwitchKeeper
+}
+
+/// What a node needs before its parts are put together. Whatever reads a disk leaves the control loop.
 extension Node {
     /// Takes the account for as long as the node runs.
-    func takeHold(of store: AccountStore) throws(NodeError) -> AccountHold {
+    nonisolated func takeHold(of store: AccountStore) async throws(NodeError) -> AccountHold {
         do {
             return try store.hold()
         } catch .nodeRunning {
@@ -23,44 +36,58 @@ extension Node {
         }
     }
 
-    func load(
-        _ store: AccountStore
-    ) throws(NodeError) -> (Account, UInt64, ReplayGuard, KnownDevices) {
+    nonisolated func load(_ store: AccountStore) async throws(NodeError) -> KeptState {
+        let (account, epoch, known): (Account, UInt64, KnownDevices)
         do {
-            let account = try store.load()
-            let epoch = try store.nextEpoch(unixTime: UInt64(Date().timeIntervalSince1970))
-            let known = try store.loadKnownDevices()
-            do {
-                return (account, epoch, try store.loadReplayGuard(), known)
-            } catch {
-                logger.warning("what was seen of other devices is lost: \(error)")
-                return (account, epoch, ReplayGuard(), known)
-            }
+            account = try store.load()
+            epoch = try store.nextEpoch(unixTime: UInt64(Date().timeIntervalSince1970))
+            known = try store.loadKnownDevices()
         } catch {
             throw .account(error)
         }
+        var replayGuard = ReplayGuard()
+        do {
+            replayGuard = try store.loadReplayGuard()
+        } catch {
+            logger.warning("what was seen of other devices is lost: \(error)")
+        }
+        do {
+            let ledger = try PartFileLedger(stateFolder: FilePath(home.stateFolder).appending("parts"))
+            try ledger.removeLeftovers()
+            let handoffSwitch = HandoffSwitchKeeper(
+                path: HandoffSwitch.path(in: home), marker: HandoffSwitch.marker(in: home), logger: logger)
+            return KeptState(
+                account: account, epoch: epoch, replayGuard: replayGuard, known: known, ledger: ledger,
+                handoffSwitch: handoffSwitch)
+        } catch {
+            throw .document(error)
+        }
     }
 
-    func listen(on loop: EventLoop) throws(NodeError) -> PeerListeners {
+    func listen() throws(NodeError) -> PeerListeners {
         let (port, deadline) = (configuration.port, limits.admissionDeadline)
         do {
             return try PeerListeners(
-                isFixed: port != 0, at: Announcer.ownNetworkAddresses(), on: loop, logger: logger
+                isFixed: port != 0, at: Announcer.ownNetworkAddresses(), logger: logger
             ) {
                 () throws(SocketError) in
-                try Listener.onAllAddresses(port: port, on: loop, defersAccept: deadline)
+                try Listener.onAllAddresses(port: port, on: ControlLoop.loop, defersAccept: deadline)
             }
         } catch {
             throw error.code == .addressInUse ? .portInUse(configuration.port) : .socket(error)
         }
     }
 
-    func prepareFolders() throws(NodeError) {
+    nonisolated func prepareFolders() async throws(NodeError) {
         do {
             try HomeFolder.prepare(home.configurationFolder, .configuration)
             for path in [home.stateFolder, home.runtimeFolder] { try HomeFolder.prepare(path, .secret) }
         } catch {
             throw .folder(path: error.path, reason: error.reason)
+        }
+        if case .unavailable(let error) = Landlock.support {
+            logger.warning(
+                "this kernel has no Landlock (\(error)): documents of other devices are refused until it has")
         }
     }
 

@@ -18,7 +18,11 @@ package import struct SystemPackage.FilePath
 ///
 /// ``start()`` brings every part up or throws; ``stop()`` takes them down in order: withdraw, unregister, finish
 /// what is being written.
-package actor Node {
+///
+/// Every part lives on the ``ControlLoop``. No `await` stands between reading state and changing what follows from it.
+/// What blocks or computes for long leaves the loop.
+@ControlLoop
+package final class Node {
     /// How long a stopping node lets documents that are being written be finished.
     private static let stopGrace = Duration.seconds(10)
     /// How long a stopping node stays announced with no offers, if it had some. Avahi sends a change after up to
@@ -44,16 +48,10 @@ package actor Node {
         let monitor: NetworkMonitor?
         let discovering: Task<Void, Never>
         let automatic: Task<Void, Never>
-        let accepting: Accepting
-    }
-
-    /// The way of other devices' connections into the node.
-    private struct Accepting {
         let admissionControl: AdmissionControl
-        let admitted: AsyncStream<Connection>.Continuation
     }
 
-    let home: Home
+    nonisolated let home: Home
     let configuration: NodeConfiguration
     let tuning: NodeTuning
     var limits: NodeLimits { tuning.limits }
@@ -65,7 +63,7 @@ package actor Node {
     /// - Parameters:
     ///   - home: where it keeps its state and its socket.
     ///   - logger: for what an operator may want to know; never secrets.
-    package init(
+    package nonisolated init(
         home: Home, configuration: NodeConfiguration = NodeConfiguration(), tuning: NodeTuning = NodeTuning(),
         logger: Logger
     ) {
@@ -81,7 +79,7 @@ package actor Node {
     /// Returns when every event loop of the running node has turned. If one hangs, this does not return.
     package func turnLoops() async {
         guard let parts else { return }
-        for loop in [parts.listeners.loop] + parts.connections.loops.loops { await loop.turn() }
+        for loop in [ControlLoop.loop] + parts.connections.loops.loops { await loop.turn() }
     }
 
     /// Starts every part.
@@ -94,26 +92,19 @@ package actor Node {
         DescriptorLimit.raise()
         FreedMemory.returnToSystem()
         SmallBlocks.serveLibrary()
-        let controlLoop = EventLoop(name: "control")
-        let loops = EventLoopGroup(name: "connections", count: Self.connectionLoops)
-        let storage = try Self.executor("baton-storage")
 
-        try prepareFolders()
-        if case .unavailable(let error) = Landlock.support {
-            logger.warning(
-                "this kernel has no Landlock (\(error)): documents of other devices are refused until it has")
-        }
+        try await prepareFolders()
         // The socket comes first: where another node has it, that is what to say.
         let local: Listener
         do {
-            local = try Listener(at: .unix(FilePath(home.socketPath)), on: controlLoop)
+            local = try Listener(at: .unix(FilePath(home.socketPath)), on: ControlLoop.loop)
         } catch {
             throw error.code == .addressInUse ? .alreadyRunning(socket: home.socketPath) : .socket(error)
         }
         do throws(NodeError) {
             let store = AccountStore(folder: AccountStore.folder(in: home))
-            hold = try takeHold(of: store)
-            parts = try await assemble(store, local, controlLoop, loops, storage)
+            hold = try await takeHold(of: store)
+            parts = try assemble(store, local, try await load(store))
         } catch {
             hold = nil
             local.close()
@@ -126,14 +117,13 @@ package actor Node {
         guard let parts else { return }
         self.parts = nil
         parts.listeners.close()
-        parts.accepting.admissionControl.close()
-        parts.accepting.admitted.finish()
+        parts.admissionControl.close()
         parts.automatic.cancel()
-        let wasOffering = await !parts.offers.visible.isEmpty
-        await parts.offers.decide { $0.stop() }
+        let wasOffering = !parts.offers.visible.isEmpty
+        parts.offers.decide { $0.stop() }
         // What stays in the caches of others is an idle device.
-        await parts.announcer.publish()
-        await parts.announcer.stop()
+        parts.announcer.publish()
+        parts.announcer.stop()
         parts.monitor?.cancel()
         if wasOffering { try? await Alarm.sleep(for: Self.withdrawalLinger) }
         async let unannounced: Void = Self.stop(parts.discovery)
@@ -162,45 +152,37 @@ package actor Node {
     }
 
     private func assemble(
-        _ store: AccountStore, _ local: Listener, _ loop: EventLoop, _ loops: EventLoopGroup,
-        _ storage: BlockingExecutor
-    ) async throws(NodeError) -> Parts {
-        let (stored, epoch, replayGuard, known) = try load(store)
-        let account = CurrentAccount(stored)
-        let ledger: PartFileLedger
-        do {
-            ledger = try PartFileLedger(stateFolder: FilePath(home.stateFolder).appending("parts"))
-            try ledger.removeLeftovers()
-        } catch {
-            throw .document(error)
+        _ store: AccountStore, _ local: Listener, _ kept: KeptState
+    ) throws(NodeError) -> Parts {
+        let account = CurrentAccount(kept.account)
+        let loops = EventLoopGroup(name: "connections", count: Self.connectionLoops)
+        let gate = GateKeeper(of: kept.account.identity.id, clockDelay: tuning.clockDelay) { [weak self] in
+            ControlLoop.execute { self?.parts?.announcer.rotate() }
         }
-        let (rotations, rotationWanted) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        let gate = GateKeeper(of: stored.identity.id, clockDelay: tuning.clockDelay) { rotationWanted.yield() }
         let context = try context(account, gate)
-        let listeners = try listen(on: loop)
+        let listeners = try listen()
 
         let discovery = ServiceDiscovery(
-            configuration: tuning.discovery, loop: loop, executor: try Self.executor("baton-discovery"))
+            configuration: tuning.discovery, loop: ControlLoop.loop, executor: try Self.executor("baton-discovery"))
         let (changes, changed) = AsyncStream<Offers.Change>.makeStream(bufferingPolicy: .bufferingNewest(64))
         let files = SharedFiles(
             path: SharedRootsFile.path(in: home), userHome: ConfigurationFile.userHome,
             on: try Self.executor("baton-files"), logger: logger)
         let budget = NodeBudget(limits)
-        let offers = Offers(on: loop, files: files, bound: limits.offers, descriptions: budget.descriptions) {
+        let offers = Offers(files: files, bound: limits.offers, descriptions: budget.descriptions) {
             changed.yield($0)
         }
         let sending = TransferLimit(perDevice: limits.transfersPerDevice)
         let documents = DocumentService(
-            offers: offers, pool: budget.documents, ledger: ledger, limit: sending,
+            offers: offers, pool: budget.documents, ledger: kept.ledger, limit: sending,
             stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress,
             descriptions: budget.descriptions, olderCopies: budget.olderCopies, previews: budget.previews,
             reads: budget.reads, checks: tuning.checks)
         let directory = PeerDirectory(
-            account: account, epoch: epoch, store: store, replayGuard: replayGuard, known: known,
-            discovery: discovery, storage: storage, on: loop, logger: logger)
+            account: account, epoch: kept.epoch, store: store, replayGuard: kept.replayGuard, known: kept.known,
+            discovery: discovery, logger: logger)
         let exchange = StateExchange(
-            account: account, store: store, storage: storage, directory: directory,
-            limits: limits, on: loop, logger: logger)
+            account: account, store: store, directory: directory, limits: limits, logger: logger)
         let connections = PeerConnections(
             context: context, account: account, exchange: exchange, directory: directory,
             service: PeerService(
@@ -208,63 +190,57 @@ package actor Node {
                 examinations: Examinations(
                     dialer: PeerDialer(
                         context: context, account: account, limits: limits, loops: loops, budget: budget.devices),
-                    serviceType: tuning.discovery.serviceType, on: loop)),
-            offers: offers, loops: loops, limits: limits, budget: budget.devices, on: loop, logger: logger)
+                    serviceType: tuning.discovery.serviceType)),
+            offers: offers, loops: loops, limits: limits, budget: budget.devices, logger: logger)
         let announcer = Announcer(
-            account: account, epoch: epoch, listeners: listeners, gate: gate, offers: offers, discovery: discovery,
-            on: loop, logger: logger)
+            account: account, epoch: kept.epoch, listeners: listeners, gate: gate, offers: offers, discovery: discovery,
+            logger: logger)
         let handoffs = HandoffTable()
         let control = ControlServer(
             listener: local, limits: limits, budget: budget.applications, logger: logger)
         let policy = PolicyKeeper(
-            path: AcceptPolicyFile.path(in: home), userHome: ConfigurationFile.userHome, on: storage, logger: logger)
-        let handoffSwitch = HandoffSwitchKeeper(
-            path: HandoffSwitch.path(in: home), marker: HandoffSwitch.marker(in: home), on: storage, logger: logger)
-        let switched = await handoffSwitch.current
-        await offers.decide { $0.setSwitch(switched) }
+            path: AcceptPolicyFile.path(in: home), userHome: ConfigurationFile.userHome, logger: logger)
+        let handoffSwitch = kept.handoffSwitch
+        let switched = handoffSwitch.current
+        offers.decide { $0.setSwitch(switched) }
         let applications = Applications(
-            keeper: ApplicationKeeper(
-                home: home, environment: configuration.environment, on: storage, logger: logger),
+            keeper: ApplicationKeeper(home: home, environment: configuration.environment, logger: logger),
             handoffSwitch: handoffSwitch,
-            associations: SiteAssociations(configuration.siteAssociations, logger: logger), on: loop, logger: logger)
+            associations: SiteAssociations(configuration.siteAssociations, logger: logger), logger: logger)
         let automatic = AutomaticAcceptance(
             policy: policy,
-            taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,
+            taken: TakenActivities(path: home.stateFolder + "/taken-activities"), directory: directory,
             connections: connections, exchange: exchange, documents: documents, handoffs: handoffs,
             applications: applications, handoffSwitch: handoffSwitch, files: files, deadlines: tuning.handoffs,
-            bound: limits.acceptedWaiting,
-            on: loop, logger: logger)
+            bound: limits.acceptedWaiting, logger: logger)
 
-        await control.start(
+        control.start(
             ControlService(
                 account: account, listeners: listeners, offers: offers, directory: directory, connections: connections,
                 exchange: exchange,
                 activities: PeerActivities(
                     directory: directory, connections: connections, policy: policy, handoffSwitch: handoffSwitch,
-                    applications: applications, on: loop),
+                    applications: applications),
                 documents: documents, handoffs: handoffs, policy: policy, applications: applications,
                 handoffSwitch: handoffSwitch, files: files, deadlines: tuning.handoffs,
                 examiner: RoadExaminer(
                     account: account, directory: directory, connections: connections, announcer: announcer,
                     listeners: listeners),
                 streams: budget.streams))
-        await exchange.start(connections: connections, announcer: announcer)
-        let accepting = accept(from: listeners, by: context, gate, for: account, into: connections)
+        exchange.start(connections: connections, announcer: announcer)
+        let admissionControl = accept(from: listeners, by: context, gate, for: account, into: connections)
         let discovering = Task { [logger] in
             await withDiscardingTaskGroup { group in
                 // On the loop of what it calls: a renewal of another device wakes no thread of the pool.
-                group.addTask(executorPreference: loop.taskExecutor) {
+                group.addTask(executorPreference: ControlLoop.loop.taskExecutor) { @ControlLoop @Sendable in
                     for await event in discovery.events {
-                        await directory.handle(event)
+                        directory.handle(event)
                         switch event {
-                        case .rotationDue: await announcer.rotate()
-                        case .record: await connections.announced()
+                        case .rotationDue: announcer.rotate()
+                        case .record: connections.announced()
                         case .responder, .removed, .registered: break
                         }
                     }
-                }
-                group.addTask {
-                    for await _ in rotations { await announcer.rotate() }
                 }
                 group.addTask {
                     // Side by side: one that does not answer keeps no other from what it lacks.
@@ -277,20 +253,20 @@ package actor Node {
                 group.addTask {
                     await Self.announce(changes, of: offers, by: announcer, logger)
                 }
-                group.addTask {
-                    await announcer.publish()
+                group.addTask { @ControlLoop @Sendable in
+                    announcer.publish()
                     await discovery.start()
                     logger.debug("discovery has started")
                 }
             }
         }
-        let monitor = monitor(on: loop, announcer)
-        await connections.follow(monitor)
+        let monitor = monitor(announcer)
+        connections.follow(monitor)
         return Parts(
             listeners: listeners, control: control, discovery: discovery, directory: directory, announcer: announcer,
             offers: offers, connections: connections, handoffs: handoffs, sending: sending,
             monitor: monitor, discovering: discovering,
-            automatic: Task { await automatic.run() }, accepting: accepting)
+            automatic: Task { await automatic.run() }, admissionControl: admissionControl)
     }
 
     /// Tells other devices what changes of what is offered: of something withdrawn and of what takes its place at once,
@@ -306,17 +282,17 @@ package actor Node {
             case .continued(let claim):
                 logger.notice("“\(claim.kept.activity.title)” was taken over by \(claim.device.name)")
             }
-            let count = await offers.changeCount
+            let count = offers.changeCount
             guard count != announced else { continue }
             announced = count
-            await announcer.publish()
+            announcer.publish()
         }
     }
 
     /// A new network is a new period: what was announced on the old one must not be found on this one.
-    private func monitor(on loop: EventLoop, _ announcer: Announcer) -> NetworkMonitor? {
+    private func monitor(_ announcer: Announcer) -> NetworkMonitor? {
         do {
-            return try NetworkMonitor(on: loop) { _ in Task { await announcer.rotate() } }
+            return try NetworkMonitor(on: ControlLoop.loop) { _ in ControlLoop.assumeIsolated { announcer.rotate() } }
         } catch {
             logger.warning("changes of the network will not be noticed: \(error)")
             return nil
@@ -326,21 +302,13 @@ package actor Node {
     private func accept(
         from listeners: PeerListeners, by context: TLSContext, _ gate: GateKeeper, for account: CurrentAccount,
         into connections: PeerConnections
-    ) -> Accepting {
-        let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
+    ) -> AdmissionControl {
         let admissionControl = AdmissionControl(
-            account, context: context, gate: gate, limits: limits, budget: connections.budget, on: listeners.loop,
+            account, context: context, gate: gate, limits: limits, budget: connections.budget, on: ControlLoop.loop,
             over: connections.loops
-        ) { continuation.yield($0) }
+        ) { connection in ControlLoop.task { await connections.accept(connection) } }
         listeners.start { admissionControl.receive($0) }
-        Task {
-            await withDiscardingTaskGroup { group in
-                for await connection in admitted {
-                    group.addTask { await connections.accept(connection) }
-                }
-            }
-        }
-        return Accepting(admissionControl: admissionControl, admitted: continuation)
+        return admissionControl
     }
 }
 

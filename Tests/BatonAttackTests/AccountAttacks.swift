@@ -145,7 +145,7 @@ struct AccountAttacks {
             var revoking = own.account
             _ = try revoking.revoke([stolen.id], with: AccountSecrets(account.key))
             // It ends no connection by itself: as if it had not come to that.
-            let exchange = try Origin.exchange(own, on: EventLoop(name: "exchange"))
+            let exchange = try Origin.exchange(own, on: ControlLoop.loop)
             let local = KeyEncryptionKey(localTo: own.account.identity)
             try await exchange.adopt(revoking.travellingLists(wrappedBy: local), wrappedBy: local)
             let origin = try await Origin(exchange: exchange)
@@ -178,11 +178,11 @@ struct AccountAttacks {
             let (own, stolen) = (account.devices[0], account.devices[1])
             var revoking = own.account
             _ = try revoking.revoke([stolen.id], with: AccountSecrets(account.key))
-            let (loop, storage) = (EventLoop(name: "directory"), try BlockingExecutor(name: "storage"))
+            let (loop, storage) = (ControlLoop.loop, try BlockingExecutor(name: "storage"))
             let directory = PeerDirectory(
                 account: CurrentAccount(revoking), store: own.store, replayGuard: ReplayGuard(), known: KnownDevices(),
-                discovery: ServiceDiscovery(loop: loop, executor: storage), storage: storage,
-                on: loop, logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
+                discovery: ServiceDiscovery(loop: loop, executor: storage),
+                logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
             let identity = try TestAccount(devices: 1).devices[0].account.identity
             var sealer = AdvertisementSealer(identity: identity, keys: stolen.account.currentKeys, epoch: 1)
             let strings = try sealer.seal(

@@ -189,11 +189,11 @@ struct AdvertisementAttacks {
             var revoking = desktop.account
             _ = try revoking.revoke([account.devices[2].id], with: AccountSecrets(account.key))
             if defence.isOn { try desktop.store.save(replayGuard) }
-            let (loop, storage) = (EventLoop(name: "directory"), try BlockingExecutor(name: "storage"))
+            let (loop, storage) = (ControlLoop.loop, try BlockingExecutor(name: "storage"))
             let directory = PeerDirectory(
                 account: CurrentAccount(revoking), store: desktop.store,
                 replayGuard: defence.isOn ? try desktop.store.loadReplayGuard() : ReplayGuard(), known: KnownDevices(),
-                discovery: ServiceDiscovery(loop: loop, executor: storage), storage: storage, on: loop,
+                discovery: ServiceDiscovery(loop: loop, executor: storage),
                 logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
             await directory.handle(.record(instance: "attacker", interfaceIndex: 1, txt: said[0]))
             let dialled = await directory.peer(laptop.id.description)?.addresses.first?.port
@@ -213,11 +213,11 @@ struct AdvertisementAttacks {
         }
         let (opener, noise) = (AdvertisementOpener(keys: [revoking.currentKeys], ownDevice: desktop.id), 40)
         try await attack("a record costs a decryption with each of \(revoking.keys.count) keys") {
-            let (loop, storage) = (EventLoop(name: "directory"), try BlockingExecutor(name: "storage"))
+            let (loop, storage) = (ControlLoop.loop, try BlockingExecutor(name: "storage"))
             let directory = PeerDirectory(
                 account: CurrentAccount(revoking), store: desktop.store, replayGuard: ReplayGuard(),
-                known: KnownDevices(), discovery: ServiceDiscovery(loop: loop, executor: storage), storage: storage,
-                on: loop, logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
+                known: KnownDevices(), discovery: ServiceDiscovery(loop: loop, executor: storage),
+                logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
             var sealer = AdvertisementSealer(
                 identity: laptop.account.identity, keys: revoking.currentKeys, epoch: 1)
             func say(_ title: String) async throws -> [UInt8] {

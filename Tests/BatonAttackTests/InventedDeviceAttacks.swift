@@ -171,7 +171,7 @@ private final class InventedScene: Sendable {
 
     init(_ account: TestAccount) throws {
         self.account = account
-        let (loop, storage) = (EventLoop(name: "directory"), try BlockingExecutor(name: "storage"))
+        let loop = ControlLoop.loop
         discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery"))
         let honest = account.devices[1].id
         var replays = ReplayGuard()
@@ -180,7 +180,7 @@ private final class InventedScene: Sendable {
             deviceID: honest.description, name: "desktop", seen: 1, revision: 0, isProved: true)
         directory = PeerDirectory(
             account: CurrentAccount(account.devices[0].account), store: account.devices[0].store, replayGuard: replays,
-            known: KnownDevices([entry]), discovery: discovery, storage: storage, on: loop,
+            known: KnownDevices([entry]), discovery: discovery,
             logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
     }
 

@@ -178,7 +178,7 @@ struct PairingAttacks {
         /// - Parameter asks: whether the joiner asks its user, who sees no word of it on the real inviter's screen.
         func attempt(asks: Bool) async throws -> Outcome {
             let server = try InvitationServer(
-                for: liar.devices[0].account, with: AccountSecrets(liar.key), on: EventLoop(name: "false"))
+                for: liar.devices[0].account, with: AccountSecrets(liar.key))
             await server.start()
             let (shown, digits) = AsyncStream<String>.makeStream()
             let answering = Task {
@@ -193,7 +193,7 @@ struct PairingAttacks {
             defer { answering.cancel() }
             var stored = false
             try? await PairingJoin(name: "desktop").run(
-                at: [.ip(.ipv4Loopback, port: server.port)], on: EventLoop(name: "joiner"),
+                at: [.ip(.ipv4Loopback, port: server.port)],
                 show: { digits.yield($0) },
                 store: { _ in
                     if asks { throw No() }

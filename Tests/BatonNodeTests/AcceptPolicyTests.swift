@@ -217,7 +217,7 @@ struct AcceptPolicyFileTests {
 
     private func keeper(of path: FilePath? = nil) throws -> PolicyKeeper {
         PolicyKeeper(
-            path: path ?? scratch.path, userHome: nil, on: try BlockingExecutor(name: "test-storage"),
+            path: path ?? scratch.path, userHome: nil,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
@@ -381,7 +381,7 @@ struct AcceptPolicyFileTests {
     func taken() async throws {
         let path = scratch.folder + "/taken"
         func start() throws -> TakenActivities {
-            TakenActivities(path: path, on: try BlockingExecutor(name: "test-storage"))
+            TakenActivities(path: path)
         }
         let first = try start()
         let id = ActivityID()
@@ -406,7 +406,7 @@ struct AcceptPolicyFileTests {
         #expect(lines.count == TakenActivities.bound)
         // Where it cannot be written down, nothing is taken.
         let nowhere = TakenActivities(
-            path: scratch.folder + "/missing/taken", on: try BlockingExecutor(name: "test-storage"))
+            path: scratch.folder + "/missing/taken")
         await #expect(throws: (any Error).self) { try await nowhere.insert(ActivityID(), of: "a") }
     }
 }

@@ -47,7 +47,7 @@ struct AccountSearchTests {
 
     private func search(_ devices: Devices) -> AccountSearch {
         let opener = JoiningOpener(secrets: AccountSecrets(account.key), ownDevice: account.devices[0].id)
-        return AccountSearch(for: account.devices[0].account, opener: opener, on: loop) { opened, _, _ in
+        return AccountSearch(for: account.devices[0].account, opener: opener) { opened, _, _ in
             await devices.answer(opened.advertisement.device)
         }
     }

@@ -34,7 +34,7 @@ struct ActivityListTests {
 
     /// An answer whose every byte is a record, and which has no end.
     private func endless(_ listening: (Connection) async throws -> Void) async throws {
-        let (near, far) = try await connectedPair(on: EventLoop(name: "node"))
+        let (near, far) = try await connectedPair(on: ControlLoop.loop)
         let answering = Task {
             for await incoming in far.incoming {
                 try await incoming.stream.respond(.activityList(.init()))
@@ -120,7 +120,7 @@ struct ActivityListTests {
     /// A device whose summaries fill a message broke every listing once: with its name they were over the size of one.
     @Test("What a hostile device lists can be told to an application, with what others list")
     func hostileList() async throws {
-        let (near, far) = try await connectedPair(on: EventLoop(name: "node"))
+        let (near, far) = try await connectedPair(on: ControlLoop.loop)
         let list = Array(repeating: try hostile(), count: 70)
         let serving = Task {
             for await incoming in far.incoming {
@@ -135,7 +135,7 @@ struct ActivityListTests {
         await far.close()
         await serving.value
 
-        let (node, application) = try await connectedPair(on: EventLoop(name: "node"))
+        let (node, application) = try await connectedPair(on: ControlLoop.loop)
         let asking = Task {
             let (_, stream) = try await application.request(.activities(.init()))
             await stream.finish()

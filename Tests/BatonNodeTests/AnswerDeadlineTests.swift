@@ -36,22 +36,21 @@ struct AnswerDeadlineTests {
     @Test("A device that does not list its activities is waited for so long, and listed as it is announced")
     func listing() async throws {
         let parts = try NodeParts(TestAccount(devices: 2))
-        let storage = try BlockingExecutor(name: "storage")
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let files = parts.account.root.appending("configuration").string
         func activities(_ deadline: Duration?) -> PeerActivities {
-            let policy = PolicyKeeper(path: FilePath(files + "/policy"), userHome: nil, on: storage, logger: logger)
+            let policy = PolicyKeeper(path: FilePath(files + "/policy"), userHome: nil, logger: logger)
             let handoffSwitch = HandoffSwitchKeeper(
                 path: FilePath(files).appending("handoff"), marker: FilePath(files).appending("handoff-switched"),
-                on: storage, logger: logger)
+                logger: logger)
             guard let deadline else {
                 return PeerActivities(
                     directory: parts.directory, connections: parts.connections, policy: policy,
-                    handoffSwitch: handoffSwitch, applications: parts.applications, on: parts.loop)
+                    handoffSwitch: handoffSwitch, applications: parts.applications)
             }
             return PeerActivities(
                 directory: parts.directory, connections: parts.connections, policy: policy,
-                handoffSwitch: handoffSwitch, applications: parts.applications, answerDeadline: deadline, on: parts.loop
+                handoffSwitch: handoffSwitch, applications: parts.applications, answerDeadline: deadline
             )
         }
         #expect(await activities(nil).answerDeadline == .seconds(3))
@@ -135,12 +134,11 @@ struct AnswerDeadlineTests {
         let opened = try JoiningOpener(secrets: AccountSecrets(account.key), ownDevice: own.id)
             .open(strings.flatMap { [UInt8($0.count)] + $0 })
         let identity = try TLSContext(identity: TLSIdentity(own.account.identity))
-        let asking = EventLoop(name: "own")
         @Sendable func ask(within deadline: Duration?) async -> AccountLookup.Answer? {
             var lookup = AccountLookup(for: own.account, with: AccountSecrets(account.key))
             #expect(lookup.answerDeadline == .seconds(5))
             if let deadline { lookup.answerDeadline = deadline }
-            return await lookup.ask(opened, at: [address], through: identity, on: asking, having: own.account)
+            return await lookup.ask(opened, at: [address], through: identity, having: own.account)
         }
         switch reaction {
         case .answered, .answeredOddly:
@@ -229,8 +227,8 @@ struct AnswerDeadlineTests {
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: storage,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let loop = EventLoop(name: "node")
-        let offers = Offers(on: loop, files: files) { _ in }
+        let loop = ControlLoop.loop
+        let offers = Offers(files: files) { _ in }
         let documents = DocumentService(
             offers: offers, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: account.root.appending("parts")), limit: TransferLimit())

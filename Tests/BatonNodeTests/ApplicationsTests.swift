@@ -32,39 +32,37 @@ struct ApplicationsTests {
         private let other: Connection
         private let pairs = Lock<[(Connection, Connection)]>([])
 
-        init(launchDeadline: Duration = .seconds(30)) async throws {
+        /// - Parameter prepare: does something to the home before the node starts.
+        init(launchDeadline: Duration = .seconds(30), preparing prepare: (Home) throws -> Void = { _ in }) async throws
+        {
             scratch = try ScratchFolder("apps")
             home = try Home(environment: ["BATON_HOME": scratch.path])
             for path in [home.configurationFolder + "/applications", home.stateFolder] {
                 try FileManager.default.createDirectory(
                     atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             }
-            let loop = EventLoop(name: "applications")
-            let storage = try BlockingExecutor(name: "storage")
+            try prepare(home)
+            let loop = ControlLoop.loop
             let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            handoffSwitch = try Self.handoffSwitch(of: home, on: storage)
+            handoffSwitch = try Self.handoffSwitch(of: home)
             applications = Applications(
                 keeper: ApplicationKeeper(
                     home: home,
                     environment: [
                         "PATH": scratch.path + "/bin:/usr/bin:/bin", "HOME": scratch.path, "XDG_DATA_DIRS": "/none",
-                    ],
-                    on: storage, logger: logger),
+                    ], logger: logger),
                 handoffSwitch: handoffSwitch,
                 associations: SiteAssociations(logger: logger) { host throws(SiteAssociationError) in
                     try SiteAssociation(Self.sites[host.name, default: []])
-                }, on: loop, launchDeadline: launchDeadline, logger: logger)
+                }, launchDeadline: launchDeadline, logger: logger)
             (connection, other) = try await connectedPair(on: loop)
         }
 
         /// The switch as a node of this home finds it.
-        static func handoffSwitch(
-            of home: Home, on storage: BlockingExecutor? = nil
-        ) throws -> HandoffSwitchKeeper {
+        static func handoffSwitch(of home: Home) throws -> HandoffSwitchKeeper {
             HandoffSwitchKeeper(
                 path: FilePath(home.configurationFolder).appending("handoff"),
                 marker: FilePath(home.stateFolder).appending("handoff-switched"),
-                on: try storage ?? BlockingExecutor(name: "storage"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         }
 
@@ -102,7 +100,7 @@ struct ApplicationsTests {
 
         /// A connection for one application alone.
         func ownConnection() async throws -> Connection {
-            let pair = try await connectedPair(on: applications.loop)
+            let pair = try await connectedPair(on: ControlLoop.loop)
             pairs.withLock { $0.append(pair) }
             return pair.0
         }
@@ -241,7 +239,7 @@ struct ApplicationsTests {
         func keeper(_ interval: Duration) throws -> ApplicationKeeper {
             ApplicationKeeper(
                 home: scene.home, environment: ["HOME": scene.folder.path, "XDG_DATA_DIRS": "/none"],
-                on: try BlockingExecutor(name: "storage"), logger: Logger(label: "test"), writeInterval: interval)
+                logger: Logger(label: "test"), writeInterval: interval)
         }
         let path = RecentApplications.path(in: FilePath(scene.home.stateFolder))
         func written() -> [String] { RecentApplications(reading: path).identifiers }
@@ -399,12 +397,12 @@ struct ApplicationsTests {
         #expect(off?.code == .handoffOff && off?.message.contains("org.example.a") == true)
         state = try await scene.handoffSwitch.set(false, for: "")
         let again = try Scene.handoffSwitch(of: scene.home)
-        #expect(await again.current == state)
+        #expect(again.current == state)
         let error = await #expect(throws: HandoffError.self) { try await scene.choose(activity()) }
         #expect(error?.code == .handoffOff)
         _ = try await again.set(true, for: "")
         #expect(try await again.set(true, for: "org.example.a") == HandoffSwitch())
-        #expect(try await Scene.handoffSwitch(of: scene.home).current == HandoffSwitch())
+        #expect(try Scene.handoffSwitch(of: scene.home).current == HandoffSwitch())
         for number in 0..<HandoffSwitch.bound { _ = try await again.set(false, for: "org.example.n\(number)") }
         await #expect(throws: HandoffError.self) { try await again.set(false, for: "org.example.more") }
     }
@@ -412,13 +410,13 @@ struct ApplicationsTests {
     @Test("Where the switch was never used it is on, and a file of an earlier version is read")
     func earlierSwitch() async throws {
         let scene = try await Scene()
-        #expect(try await Scene.handoffSwitch(of: scene.home).current == HandoffSwitch())
+        #expect(try Scene.handoffSwitch(of: scene.home).current == HandoffSwitch())
         let path = URL(fileURLWithPath: scene.home.configurationFolder + "/handoff")
         try Data("off org.example.a\n".utf8).write(to: path)
-        let legacy = try await Scene.handoffSwitch(of: scene.home).current
+        let legacy = try Scene.handoffSwitch(of: scene.home).current
         #expect(legacy == HandoffSwitch(offApplications: ["org.example.a"]))
         try Data("off\n".utf8).write(to: path)
-        #expect(try await !Scene.handoffSwitch(of: scene.home).current.isOn)
+        #expect(try !Scene.handoffSwitch(of: scene.home).current.isOn)
     }
 
     @Test(
@@ -434,29 +432,31 @@ struct ApplicationsTests {
             } else {
                 try Data("off\n".utf8).write(to: path)
             }
-            #expect(try await Scene.handoffSwitch(of: scene.home).current.isOn == isOn)
+            #expect(try Scene.handoffSwitch(of: scene.home).current.isOn == isOn)
             if let content {
                 try Data(content.utf8).write(to: path)
             } else {
                 try FileManager.default.removeItem(at: path)
             }
             let found = try Scene.handoffSwitch(of: scene.home)
-            #expect(await !found.current.isOn)
-            #expect(await found.current.problem?.hasPrefix(path.path) == true)
+            #expect(!found.current.isOn)
+            #expect(found.current.problem?.hasPrefix(path.path) == true)
             #expect(try await found.set(true, for: "") == HandoffSwitch())
-            #expect(try await Scene.handoffSwitch(of: scene.home).current == HandoffSwitch())
+            #expect(try Scene.handoffSwitch(of: scene.home).current == HandoffSwitch())
         }
     }
 
     @Test("A damaged file of the switch means off until the user chooses anew", arguments: ["OFF\n", "off a b\n", nil])
     func damagedSwitch(_ content: String?) async throws {
-        let scene = try await Scene()
-        let path = scene.home.configurationFolder + "/handoff"
-        if let content {
-            try Data(content.utf8).write(to: URL(fileURLWithPath: path))
-        } else {
-            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        let scene = try await Scene { home in
+            let path = home.configurationFolder + "/handoff"
+            if let content {
+                try Data(content.utf8).write(to: URL(fileURLWithPath: path))
+            } else {
+                try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+            }
         }
+        let path = scene.home.configurationFolder + "/handoff"
         let error = await #expect(throws: HandoffError.self) { try await scene.choose(activity()) }
         #expect(error?.code == .handoffOff && error?.message.contains(path) == true, "\(error?.message ?? "")")
         if content == nil {

@@ -29,8 +29,6 @@ final class AutomaticAcceptanceTests {
     private weak var acceptance: AutomaticAcceptance?
     private let handoffs = HandoffTable()
     private let handoffSwitch: HandoffSwitchKeeper
-    /// Where it is noted what a rule has begun to take over.
-    private let noting: BlockingExecutor
     private let log = LineRecorder()
     private var rules: String { folder + "/accept-policy" }
     /// Where is noted what a rule has begun to take over.
@@ -42,18 +40,16 @@ final class AutomaticAcceptanceTests {
         let rules = folder + "/accept-policy"
         try Self.write("accept to=\(folder)\n", to: rules)
         parts = try NodeParts(TestAccount(devices: 4))
-        let storage = try BlockingExecutor(name: "rules")
         let logger = Logger(label: "test") { [log] _ in log }
-        let policy = PolicyKeeper(path: FilePath(rules), userHome: nil, on: storage, logger: logger)
-        noting = try BlockingExecutor(name: "noting")
-        let taken = TakenActivities(path: folder + "/taken", on: noting)
+        let policy = PolicyKeeper(path: FilePath(rules), userHome: nil, logger: logger)
+        let taken = TakenActivities(path: folder + "/taken")
         handoffSwitch = parts.handoffSwitch
         makeAcceptance = { [parts, handoffs, handoffSwitch] deadlines, openDestination in
             AutomaticAcceptance(
                 policy: policy, taken: taken, directory: parts.directory, connections: parts.connections,
                 exchange: parts.exchange, documents: parts.documents, handoffs: handoffs,
                 applications: parts.applications, handoffSwitch: handoffSwitch, files: parts.files,
-                deadlines: deadlines, bound: NodeLimits().acceptedWaiting, on: parts.loop, logger: logger,
+                deadlines: deadlines, bound: NodeLimits().acceptedWaiting, logger: logger,
                 openDestination: openDestination)
         }
     }
@@ -121,14 +117,23 @@ final class AutomaticAcceptanceTests {
     private func whileNoting(
         of device: TestAccount.Device, _ body: (Task<Void, Never>) async throws -> Void
     ) async throws {
-        let release = DispatchSemaphore(value: 0)
-        noting.submit { release.wait() }
-        defer { release.signal() }
         let others = try await fillTable()
         await handoffs.remove(others[0])
-        let running = start(rest: .milliseconds(100))
+        let isOpening = Lock(false)
+        let (opened, open) = AsyncStream<Void>.makeStream()
+        let running = start(rest: .milliseconds(100)) { path in
+            isOpening.withLock { $0 = true }
+            for await _ in opened {}
+            return try await DestinationFolder.open(path)
+        }
         await parts.directory.prove(device.id.description)
         try await announce(device)
+        try await eventually("its folder is being opened") { isOpening.withLock { $0 } }
+        // The rules, which are read by the same thread, were read before.
+        let release = DispatchSemaphore(value: 0)
+        StorageThread.executor.submit { release.wait() }
+        defer { release.signal() }
+        open.finish()
         let other = parts.handoff()
         try await eventually("it has the last place") {
             guard (try? await handoffs.insert(other)) != nil else { return true }
@@ -301,26 +306,6 @@ final class AutomaticAcceptanceTests {
         try await eventually("nothing goes on any more") { acceptance == nil }
         #expect(takenFrom().isEmpty)
         #expect(!log.lines.contains { $0.contains("is taken over into") })
-        await parts.directory.stop()
-    }
-
-    @Test("What is being noted when Handoff is switched off is left until it is on again")
-    func switchedOffMeanwhile() async throws {
-        let device = parts.account.devices[1]
-        var following: Task<Void, Never>?
-        try await whileNoting(of: device) { running in
-            following = running
-            _ = try await handoffSwitch.set(false, for: "")
-        }
-        try await eventually("it is left") { log.lines.contains { $0.contains("is left until Handoff is on") } }
-        try await eventually("its note is taken back") { takenFrom().isEmpty }
-        #expect(!log.lines.contains { $0.contains("is taken over into") })
-        _ = try await handoffSwitch.set(true, for: "")
-        // As whoever switches it does.
-        await parts.directory.changed()
-        try await eventually("it was begun with") { takenFrom() == [device.id.description] }
-        following?.cancel()
-        await following?.value
         await parts.directory.stop()
     }
 

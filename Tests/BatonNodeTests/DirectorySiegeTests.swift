@@ -105,11 +105,11 @@ struct DirectorySiegeTests {
                     deviceID: account.devices[$0.rawValue].id.description, name: "\($0)", seen: 1, revision: 3,
                     isProved: $0 == .slept)
             }
-            let (loop, storage) = (EventLoop(name: "directory"), try BlockingExecutor(name: "storage"))
+            let (loop, storage) = (ControlLoop.loop, try BlockingExecutor(name: "storage"))
             directory = PeerDirectory(
                 account: CurrentAccount(own), store: store, replayGuard: try store.loadReplayGuard(),
                 known: KnownDevices(known), discovery: ServiceDiscovery(loop: loop, executor: storage),
-                storage: storage, on: loop, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             for role in roles where role != .remembered { try await speak(role) }
         }
 

@@ -106,11 +106,11 @@ struct DocumentLimitsTests {
         for number in 0..<6000 {
             #expect(FileManager.default.createFile(atPath: source.path + "/\(name)\(number)", contents: nil))
         }
-        let loop = EventLoop(name: "node")
+        let loop = ControlLoop.loop
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let offers = Offers(on: loop, files: files) { _ in }
+        let offers = Offers(files: files) { _ in }
         let limit = TransferLimit(perDevice: 1)
         let service = DocumentService(
             offers: offers, pool: BufferPool(),
@@ -144,11 +144,11 @@ struct DocumentLimitsTests {
         defer { scratch.remove() }
         let source = scratch.url.appendingPathComponent("source")
         try FileManager.default.createDirectory(at: source, withIntermediateDirectories: true)
-        let loop = EventLoop(name: "node")
+        let loop = ControlLoop.loop
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let offers = Offers(on: loop, files: files) { _ in }
+        let offers = Offers(files: files) { _ in }
         let part = ByteBudget(bytes: 64 << 20).part(reserved: 0, ceiling: 64 << 20)
         let service = DocumentService(
             offers: offers, pool: BufferPool(),
@@ -220,12 +220,12 @@ struct DocumentLimitsTests {
 
     @Test("So many activities offered")
     func offers() async throws {
-        let loop = EventLoop(name: "offers")
+        let loop = ControlLoop.loop
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let bound = NodeLimits().offers
-        let offers = Offers(on: loop, files: files, bound: bound) { _ in }
+        let offers = Offers(files: files, bound: bound) { _ in }
         let (node, application) = try await connectedPair(on: loop)
         @discardableResult
         func offer() async throws -> ActivityID {
@@ -318,11 +318,11 @@ struct DocumentLimitsTests {
 
     @Test("So many events of an activity wait for an application that does not read, and the oldest go first")
     func events() async throws {
-        let loop = EventLoop(name: "offers")
+        let loop = ControlLoop.loop
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let offers = Offers(on: loop, files: files) { _ in }
+        let offers = Offers(files: files) { _ in }
         let (node, application) = try await connectedPair(on: loop)
         // The last one is that it was withdrawn.
         for (reported, first) in [(Offers.eventBound - 1, 0), (Offers.eventBound, 1)] {

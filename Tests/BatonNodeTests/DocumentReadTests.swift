@@ -24,7 +24,7 @@ struct DocumentReadTests {
         let content: Data
         let tree: DocumentTree
         let service: DocumentService
-        private let loop = EventLoop(name: "node")
+        private let loop = ControlLoop.loop
         private let origin: (near: Connection, far: Connection)
         private let application: (near: Connection, far: Connection)
         /// A byte of the records that is changed on the way.
@@ -47,7 +47,7 @@ struct DocumentReadTests {
                 path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             service = DocumentService(
-                offers: Offers(on: loop, files: files) { _ in }, pool: pool,
+                offers: Offers(files: files) { _ in }, pool: pool,
                 ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), limit: TransferLimit())
             origin = try await connectedPair(on: loop)
             application = try await connectedPair(on: loop, limits: .local)

@@ -33,7 +33,7 @@ struct DocumentRequestTests {
         let inbox = folder.url.appendingPathComponent("inbox")
         try FileManager.default.createDirectory(at: inbox, withIntermediateDirectories: false)
 
-        let loop = EventLoop(name: "node")
+        let loop = ControlLoop.loop
         let (near, far) = try await connectedPair(on: loop)
         let document = try DocumentScan.scan(FilePath(source.path))
         let serving = Task {
@@ -45,7 +45,7 @@ struct DocumentRequestTests {
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let service = DocumentService(
-            offers: Offers(on: loop, files: files) { _ in }, pool: BufferPool(),
+            offers: Offers(files: files) { _ in }, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: folder.filePath.appending("parts")), limit: TransferLimit())
         let described = try await service.describe(from: near, claim: ClaimID())
         let order = DocumentOrder(

@@ -112,7 +112,7 @@ struct FailedTransferTests {
         let claim: ClaimID
 
         private let scratch: ScratchFolder
-        private let loop = EventLoop(name: "node")
+        private let loop = ControlLoop.loop
         private let service: DocumentService
         private let events = Events()
         private let hearing: Task<Void, Never>
@@ -124,7 +124,7 @@ struct FailedTransferTests {
             let files = SharedFiles(
                 path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-            offers = Offers(on: loop, files: files, lease: .milliseconds(100)) { _ in }
+            offers = Offers(files: files, lease: .milliseconds(100)) { _ in }
             service = DocumentService(
                 offers: offers, pool: BufferPool(),
                 ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), limit: TransferLimit())

@@ -236,7 +236,7 @@ struct HandoffTests {
 
         /// Runs it until whoever asked is told that it is continued.
         func start() async throws -> Task<Void, Never> {
-            let running = handoff.start()
+            let running = await handoff.start()
             Task {
                 for await event in handoff.events.stream {
                     if case .continued = event.kind { heard.withLock { $0.isTold = true } }

@@ -31,14 +31,14 @@ struct OutdatedDevicesTests {
             _ = try own.revoke([account.devices[2].id], with: AccountSecrets(account.key))
             (oldKeys, newKeys) = (account.devices[1].account.currentKeys, own.currentKeys)
             let storage = try BlockingExecutor(name: "storage")
-            let loop = EventLoop(name: "directory")
+            let loop = ControlLoop.loop
             let entry = KnownDevices.Entry(
                 deviceID: account.devices[1].id.description, name: "desktop", seen: 1, revision: 0, isProved: isProved)
             discovery = ServiceDiscovery(loop: loop, executor: storage)
             directory = PeerDirectory(
                 account: CurrentAccount(own), store: account.devices[0].store, replayGuard: ReplayGuard(),
                 known: KnownDevices(known ? [entry] : []),
-                discovery: discovery, storage: storage, on: loop,
+                discovery: discovery,
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         }
 

@@ -118,11 +118,11 @@ struct PayloadAnswerTests {
         private let others: [Connection]
 
         init() async throws {
-            let loop = EventLoop(name: "node")
+            let loop = ControlLoop.loop
             let files = SharedFiles(
                 path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-            offers = Offers(on: loop, files: files, saveDeadline: .seconds(60)) { _ in }
+            offers = Offers(files: files, saveDeadline: .seconds(60)) { _ in }
             let (applicationSide, application) = try await connectedPair(on: loop)
             let (deviceSide, device) = try await connectedPair(on: loop)
             activity = try OfferedActivity(

@@ -11,7 +11,7 @@ import Testing
 /// Where other devices dial, with real sockets.
 @Suite("The ports of periods", .timeLimit(.minutes(3)))
 struct PeerListenersTests {
-    private let loop = EventLoop(name: "listeners")
+    private let loop = ControlLoop.loop
     private let log = LineRecorder()
     private static let (home, both, away) = (
         addresses("192.0.2.1", "172.17.0.1"), addresses("192.0.2.1", "192.0.2.9", "172.17.0.1"),
@@ -28,7 +28,7 @@ struct PeerListenersTests {
     ) throws -> PeerListeners {
         let (loop, log) = (loop, log)
         return try PeerListeners(
-            isFixed: isFixed, at: Self.home, grace: grace, on: loop, logger: Logger(label: "test") { _ in log }
+            isFixed: isFixed, at: Self.home, grace: grace, logger: Logger(label: "test") { _ in log }
         ) { () throws(SocketError) in try open(loop) }
     }
 
@@ -52,27 +52,27 @@ struct PeerListenersTests {
     @Test("Where an address has gone no port stays open that was announced with it", arguments: [false, true])
     func moved(isGradual: Bool) async throws {
         let listeners = try listeners()
-        defer { listeners.close() }
-        listeners.start { $0.close() }
-        var older = [listeners.port]
-        listeners.beginPeriod(at: Self.home)
-        older.append(listeners.port)
+        defer { ControlLoop.execute { listeners.close() } }
+        await listeners.start { $0.close() }
+        var older = [await listeners.port]
+        await listeners.beginPeriod(at: Self.home)
+        older.append(await listeners.port)
         if isGradual {
             // The next network is there before the last one has gone.
-            listeners.beginPeriod(at: Self.both)
-            older.append(listeners.port)
+            await listeners.beginPeriod(at: Self.both)
+            older.append(await listeners.port)
         }
         for port in older { #expect(await !isRefused(at: port)) }
         // One of a bridge of the machine itself stays.
-        listeners.beginPeriod(at: Self.away)
+        await listeners.beginPeriod(at: Self.away)
         for port in older { try await eventually("it is closed") { await isRefused(at: port) } }
         #expect(await !isRefused(at: listeners.port))
         // Nobody was told of what was announced without a network.
-        listeners.beginPeriod(at: [])
-        let silent = listeners.port
-        listeners.beginPeriod(at: [])
+        await listeners.beginPeriod(at: [])
+        let silent = await listeners.port
+        await listeners.beginPeriod(at: [])
         #expect(await !isRefused(at: silent))
-        listeners.beginPeriod(at: Self.home)
+        await listeners.beginPeriod(at: Self.home)
         try await eventually("it is closed") { await isRefused(at: silent) }
     }
 
@@ -81,27 +81,27 @@ struct PeerListenersTests {
         #expect(PeerListeners.bound == Gate.periodBound)
         let accepted = Lock<[Socket]>([])
         let listeners = try listeners()
-        defer { listeners.close() }
-        var ports = [listeners.port]
-        listeners.beginPeriod(at: Self.home)
+        defer { ControlLoop.execute { listeners.close() } }
+        var ports = [await listeners.port]
+        await listeners.beginPeriod(at: Self.home)
         // Also those from before the start.
-        listeners.start { socket in accepted.withLock { $0.append(socket) } }
-        ports.append(listeners.port)
+        await listeners.start { socket in accepted.withLock { $0.append(socket) } }
+        ports.append(await listeners.port)
         let early = try await connect(to: ports[0])
         try await eventually("it is accepted") { accepted.withLock { $0.count } == 1 }
         while ports.count < PeerListeners.bound {
-            listeners.beginPeriod(at: Self.home)
-            ports.append(listeners.port)
+            await listeners.beginPeriod(at: Self.home)
+            ports.append(await listeners.port)
         }
         for (number, port) in ports.enumerated() {
             let socket = try await connect(to: port)
             try await eventually("it is accepted at each") { accepted.withLock { $0.count } == number + 2 }
             socket.close()
         }
-        listeners.beginPeriod(at: Self.home)
-        #expect(Set(ports + [listeners.port]).count == PeerListeners.bound + 1)
+        await listeners.beginPeriod(at: Self.home)
+        #expect(await Set(ports + [listeners.port]).count == PeerListeners.bound + 1)
         try await eventually("the oldest goes") { await isRefused(at: ports[0]) }
-        for port in ports.dropFirst() + [listeners.port] { #expect(await !isRefused(at: port)) }
+        for port in await ports.dropFirst() + [listeners.port] { #expect(await !isRefused(at: port)) }
 
         let kept = try #require(accepted.withLock { $0.first })
         let answer: [UInt8] = [1]
@@ -117,12 +117,12 @@ struct PeerListenersTests {
     @Test("A port goes when its period has not counted for so long, and the present one stays")
     func expiry() async throws {
         let listeners = try listeners(grace: .milliseconds(200))
-        defer { listeners.close() }
-        listeners.start { _ in }
+        defer { ControlLoop.execute { listeners.close() } }
+        await listeners.start { _ in }
         var past: [UInt16] = []
         for _ in 1...2 {
-            past.append(listeners.port)
-            listeners.beginPeriod(at: Self.home)
+            past.append(await listeners.port)
+            await listeners.beginPeriod(at: Self.home)
             // Takes a while, so that they do not go at the same time.
             for _ in 1...20 { #expect(await !isRefused(at: listeners.port)) }
         }
@@ -137,27 +137,27 @@ struct PeerListenersTests {
             guard !isUnavailable.withLock({ $0 }) else { throw SocketError(.outOfResources, while: "listening") }
             return try Self.open(on: loop)
         }
-        defer { listeners.close() }
-        listeners.start { _ in }
-        let port = listeners.port
+        defer { ControlLoop.execute { listeners.close() } }
+        await listeners.start { _ in }
+        let port = await listeners.port
         isUnavailable.withLock { $0 = true }
-        listeners.beginPeriod(at: Self.home)
-        #expect(listeners.port == port)
+        await listeners.beginPeriod(at: Self.home)
+        #expect(await listeners.port == port)
         #expect(await !isRefused(at: port))
         #expect(log.lines.count == 1 && log.lines[0].contains("the port of the last one"), "\(log.lines)")
         isUnavailable.withLock { $0 = false }
-        listeners.beginPeriod(at: Self.home)
-        #expect(listeners.port != port)
+        await listeners.beginPeriod(at: Self.home)
+        #expect(await listeners.port != port)
         try await eventually("it goes") { await isRefused(at: port) }
     }
 
     @Test("A port that the user has chosen serves all periods")
     func fixed() async throws {
         let listeners = try listeners(isFixed: true, grace: .zero)
-        defer { listeners.close() }
-        let port = listeners.port
-        for _ in 0...PeerListeners.bound { listeners.beginPeriod(at: Self.home) }
-        #expect(listeners.port == port)
+        defer { ControlLoop.execute { listeners.close() } }
+        let port = await listeners.port
+        for _ in 0...PeerListeners.bound { await listeners.beginPeriod(at: Self.home) }
+        #expect(await listeners.port == port)
         #expect(await !isRefused(at: port))
     }
 
@@ -169,13 +169,13 @@ struct PeerListenersTests {
             opened.withLock { $0.append(listener.localAddress.port ?? 0) }
             return listener
         }
-        listeners.start { _ in }
-        listeners.beginPeriod(at: Self.home)
-        let port = listeners.port
-        listeners.close()
-        listeners.close()
-        listeners.beginPeriod(at: Self.home)
-        #expect(listeners.port == port)
+        await listeners.start { _ in }
+        await listeners.beginPeriod(at: Self.home)
+        let port = await listeners.port
+        await listeners.close()
+        await listeners.close()
+        await listeners.beginPeriod(at: Self.home)
+        #expect(await listeners.port == port)
         for port in opened.withLock({ $0 }) { try await eventually("nothing listens") { await isRefused(at: port) } }
     }
 }

@@ -23,12 +23,12 @@ struct ReplacementTests {
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        return Offers(on: loop, files: files, lease: lease) { _ in }
+        return Offers(files: files, lease: lease) { _ in }
     }
 
     @Test("After a withdrawal others wait for what takes its place, and no longer than a moment")
     func replaced() async throws {
-        let loop = EventLoop(name: "offers")
+        let loop = ControlLoop.loop
         let offers = try Self.offers(on: loop)
         let (node, application) = try await connectedPair(on: loop)
         func activity(_ title: String) throws -> OfferedActivity {
@@ -76,7 +76,7 @@ struct ReplacementTests {
 
     @Test("A node that stops says so of what is offered, and takes nothing in its place")
     func stopping() async throws {
-        let loop = EventLoop(name: "offers")
+        let loop = ControlLoop.loop
         let offers = try Self.offers(on: loop)
         let (node, application) = try await connectedPair(on: loop)
         func activity() throws -> OfferedActivity {
@@ -99,7 +99,7 @@ struct ReplacementTests {
 
     @Test("A claim that lapses ends by itself what was withdrawn while it was held")
     func lapsed() async throws {
-        let loop = EventLoop(name: "offers")
+        let loop = ControlLoop.loop
         let offers = try Self.offers(on: loop, lease: .milliseconds(100))
         let (node, application) = try await connectedPair(on: loop)
         let activity = try OfferedActivity(.with { $0.type = "org.example.note" }, document: nil)

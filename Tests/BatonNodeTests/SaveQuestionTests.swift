@@ -185,11 +185,11 @@ private actor Scene {
     private var telling: Task<Void, Never>?
 
     init(saveDeadline: Duration) async throws {
-        let loop = EventLoop(name: "offers")
+        let loop = ControlLoop.loop
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        offers = Offers(on: loop, files: files, saveDeadline: saveDeadline) { _ in }
+        offers = Offers(files: files, saveDeadline: saveDeadline) { _ in }
         (node, application) = try await connectedPair(on: loop)
         activity = try OfferedActivity(
             .with {

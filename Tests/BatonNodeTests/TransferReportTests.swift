@@ -57,16 +57,17 @@ struct TransferReportTests {
         #expect(report.progress().bottleneck == .diskHere)
         report.begin(.link, now: Instant(nanoseconds: 0))
         let (told, tell) = AsyncStream<WireProgressReport>.makeStream()
-        let repeating = Task { await latest.repeatWhileStill { tell.yield($0) } }
-        let first = await told.first { _ in true }
-        #expect(first?.bottleneck == .link && first?.bytes == 10)
-        // Nor what has been lost since.
-        latest.end(keeping: 4)
-        let later = await told.first { $0.bytes != 10 }
-        #expect(later?.bytes == 4 && later?.keptBytes == 4 && latest.kept == 4)
-        // That more was there is what the attempts are measured by.
-        #expect(latest.bytes == 10)
-        repeating.cancel()
-        await repeating.value
+        await latest.repeating(
+            { tell.yield($0) },
+            during: {
+                let first = await told.first { _ in true }
+                #expect(first?.bottleneck == .link && first?.bytes == 10)
+                // Nor what has been lost since.
+                latest.end(keeping: 4)
+                let later = await told.first { $0.bytes != 10 }
+                #expect(later?.bytes == 4 && later?.keptBytes == 4 && latest.kept == 4)
+                // That more was there is what the attempts are measured by.
+                #expect(latest.bytes == 10)
+            })
     }
 }

@@ -175,17 +175,20 @@ struct TransferRetryTests {
 
     @Test("A device that is heard ends the pause at once, another does not")
     func heard() async throws {
-        let waits = AnnouncementWaits()
+        let waits = WaitList<String>(bound: 2, boundPerKey: 1)
         let waiting = Task { await waits.wait(for: "laptop", atMost: .seconds(3600)) }
         let other = Task { await waits.wait(for: "phone", atMost: .seconds(3600)) }
-        try await eventually("both wait") { waits.count == 2 }
-        waits.heard("laptop")
-        await waiting.value
-        #expect(waits.count == 1)
+        let hearing = Task {
+            while !Task.isCancelled {
+                await waits.wake("laptop")
+                try? await Task.sleep(for: .milliseconds(1))
+            }
+        }
+        #expect(await waiting.value == .woken)
+        hearing.cancel()
         // A wait ends with its task as well, and when its time is over.
         other.cancel()
-        await other.value
-        await waits.wait(for: "laptop", atMost: .milliseconds(1))
-        #expect(waits.count == 0)
+        #expect(await other.value == .ended)
+        #expect(await waits.wait(for: "laptop", atMost: .milliseconds(1)) == .ended)
     }
 }

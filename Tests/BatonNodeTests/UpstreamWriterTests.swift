@@ -232,17 +232,18 @@ struct UpstreamWriterTests {
         let asked = try await near.open([1])
         try await asked.write(Buffer(copying: [UInt8](repeating: 0, count: 80 << 10)), queueBound: .max)
         let upstream = UpstreamWriter(asked, of: TransferReport(of: 100), deadline: .milliseconds(300))
-        upstream.beginReports(every: .milliseconds(10))
-        try await eventually("it is noticed") { (try? upstream.requireReports()) == nil }
+        try await upstream.reporting(every: .milliseconds(10)) {
+            try await eventually("it is noticed") { (try? upstream.requireReports()) == nil }
+        }
         let error = #expect(throws: HandoffError.self) { try upstream.requireReports() }
         #expect(error?.code == .timedOut)
-        await upstream.endCommitted()
+        await upstream.tellCommitted()
         // Also while a report waits.
         let other = UpstreamWriter(asked, of: TransferReport(of: 100), deadline: .seconds(3600))
         let queued = try await asked.drained(to: .max)
-        other.beginReports(every: .milliseconds(10))
-        try await eventually("it waits") { try await asked.drained(to: .max) > queued }
-        await other.endReports()
+        try await other.reporting(every: .milliseconds(10)) {
+            try await eventually("it waits") { try await asked.drained(to: .max) > queued }
+        }
         try other.requireReports()
         await near.close()
         await far.close()

@@ -37,9 +37,8 @@ struct AccountInviteCommand: AsyncParsableCommand {
         }
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         do {
-            let loop = EventLoop(name: "invitation")
-            let server = try await Self.server(keyFile?.path, store, on: loop)
-            let announcement = try InvitationAnnouncement(of: server, on: loop)
+            let server = try await Self.server(keyFile?.path, store)
+            let announcement = try InvitationAnnouncement(of: server)
             var dialogue = InvitationDialogue(server, announcement, in: try store.load().id)
             do {
                 try await dialogue.run()
@@ -57,10 +56,10 @@ struct AccountInviteCommand: AsyncParsableCommand {
 
     /// The secrets are in no variable of ``run()``, so that they are wiped after the hand-over.
     private static func server(
-        _ keyFile: FilePath?, _ store: AccountStore, on loop: EventLoop
+        _ keyFile: FilePath?, _ store: AccountStore
     ) async throws -> InvitationServer {
         let (secrets, account) = try await AccountKeyInput.read(from: keyFile, of: store)
-        return try InvitationServer(for: account, with: secrets, on: loop)
+        return try InvitationServer(for: account, with: secrets)
     }
 }
 

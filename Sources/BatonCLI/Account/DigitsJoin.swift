@@ -37,7 +37,7 @@ struct DigitsJoin {
             if let text { try await Self.addresses(text) } else { try await InvitationFinder.find() }
         do {
             try await join.run(
-                at: addresses, on: EventLoop(name: "join"), show: Self.show,
+                at: addresses, show: Self.show,
                 store: { handedOver in
                     try await confirm(handedOver)
                     let ignoring = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in }

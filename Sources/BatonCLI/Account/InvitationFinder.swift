@@ -22,7 +22,7 @@ enum InvitationFinder {
     /// Returns where to join.
     static func find() async throws -> [SocketAddress] {
         Output.say("Looking for an invitation: run `baton account invite` on a device of yours.")
-        let search = try InvitationSearch(on: EventLoop(name: "search"))
+        let search = try InvitationSearch()
         let found: [FoundInvitation]
         do {
             found = try await look(with: search)

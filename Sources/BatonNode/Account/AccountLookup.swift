@@ -49,34 +49,36 @@ package struct AccountLookup: Sendable {
     /// were found; for three times as long where so many names are announced that they have not all been looked at by
     /// then. Ends at once where there is no DNS-SD responder.
     package func run(within limit: Duration) async -> Outcome {
-        let loop = EventLoop(name: "lookup")
         let discovery: ServiceDiscovery
         let context: TLSContext
         do {
-            discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "lookup"))
+            discovery = ServiceDiscovery(loop: ControlLoop.loop, executor: try BlockingExecutor(name: "lookup"))
             context = try TLSContext(identity: TLSIdentity(account.identity))
         } catch {
             return Outcome(account: account, trouble: "\(error)")
         }
         let opener = JoiningOpener(secrets: secrets, ownDevice: account.identity.id)
-        let search = AccountSearch(for: account, opener: opener, on: loop) { opened, addresses, own in
-            await ask(opened, at: addresses, through: context, on: loop, having: own)
+        let search = AccountSearch(for: account, opener: opener) { opened, addresses, own in
+            await ask(opened, at: addresses, through: context, having: own)
         }
         await search.begin(within: limit) { await discovery.isBehind }
-        let searching = Task {
-            await discovery.start()
-            for await event in discovery.events {
-                let isOfAccount = await search.hear(event)
-                guard case .record(let instance, _, _) = event else { continue }
-                // A copy of what a device said once takes no more time than its one record.
-                if isOfAccount { discovery.follow(instance) } else { discovery.reject(instance) }
-            }
+        do {
+            async let _: Void = listen(to: discovery, for: search)
+            for await _ in search.end {}
         }
-        for await _ in search.end {}
-        searching.cancel()
         let outcome = await search.stop()
         await discovery.stop()
         return outcome
+    }
+
+    private func listen(to discovery: ServiceDiscovery, for search: AccountSearch) async {
+        await discovery.start()
+        for await event in discovery.events {
+            let isOfAccount = await search.hear(event)
+            guard case .record(let instance, _, _) = event else { continue }
+            // A copy of what a device said once takes no more time than its one record.
+            if isOfAccount { discovery.follow(instance) } else { discovery.reject(instance) }
+        }
     }
 
     /// What a device has.
@@ -91,12 +93,12 @@ package struct AccountLookup: Sendable {
     /// - Returns: nil when it could not be asked, or did not answer in time.
     func ask(
         _ opened: (advertisement: Advertisement, keys: GenerationKeys), at addresses: [SocketAddress],
-        through context: TLSContext, on loop: EventLoop, having own: Account
+        through context: TLSContext, having own: Account
     ) async -> Answer? {
         let advertisement = opened.advertisement
         let begin = ContinuousClock.now
         do {
-            let socket = try await Socket.connect(toAnyOf: addresses, on: loop, timeout: answerDeadline)
+            let socket = try await Socket.connect(toAnyOf: addresses, on: ControlLoop.loop, timeout: answerDeadline)
             let session = try TLSSession(
                 client: context,
                 serverName: GateToken.serverName(
@@ -104,7 +106,7 @@ package struct AccountLookup: Sendable {
                 expectedPeer: advertisement.device.description)
             let connection = Connection(
                 socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
-                revocationNumber: own.state.revision, on: loop)
+                revocationNumber: own.state.revision, on: ControlLoop.loop)
             await connection.start()
             let answer: ToldState
             do {

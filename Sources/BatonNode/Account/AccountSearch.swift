@@ -7,19 +7,17 @@ import BatonProtocol
 import BatonTransport
 
 /// One search of an ``AccountLookup``: hears what is announced, asks who it is of, and is over when somebody has
-/// answered or the time is up. Lives on the search's loop.
-actor AccountSearch {
+/// answered or the time is up.
+@ControlLoop
+final class AccountSearch {
     /// How long it goes on for devices under other lists, after the first has answered.
-    static let grace = Duration.seconds(1)
+    nonisolated static let grace = Duration.seconds(1)
     /// How long it takes at the least: who answers first may be who was revoked, and others are heard within that time.
-    static let settling = Duration.seconds(3)
+    nonisolated static let settling = Duration.seconds(3)
     /// How often it looks whether all that is announced has been looked at, once its time is up.
     private static let pause = Duration.milliseconds(250)
     /// By how much it may take longer for that.
-    static let patience = 3
-
-    nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    nonisolated static let patience = 3
 
     /// Ends when the search is over.
     nonisolated let end: AsyncStream<Never>
@@ -51,9 +49,8 @@ actor AccountSearch {
     /// - Parameters:
     ///   - account: this device's part of it.
     ///   - asking: returns nil when the device could not be asked, or did not answer in time.
-    init(for account: Account, opener: JoiningOpener, on loop: EventLoop, asking: @escaping Asking) {
+    nonisolated init(for account: Account, opener: JoiningOpener, asking: @escaping Asking) {
         self.opener = opener
-        self.loop = loop
         self.asking = asking
         outcome = AccountLookup.Outcome(account: account)
         (end, over) = AsyncStream.makeStream()
@@ -63,10 +60,7 @@ actor AccountSearch {
     ///
     /// - Parameter isBehind: whether there is something announced that nobody has looked at yet.
     func begin(within limit: Duration, isBehind: @escaping @Sendable () async -> Bool) {
-        let timer = Timer(on: loop) { [weak self] in
-            guard let self else { return }
-            Task { await self.timeIsUp() }
-        }
+        let timer = BatonEventLoop.Timer { [weak self] in Task { await self?.timeIsUp() } }
         (deadline, lastDeadline) = (.now + limit, .now + limit * Self.patience)
         settled = min(.now + Self.settling, deadline)
         self.isBehind = isBehind

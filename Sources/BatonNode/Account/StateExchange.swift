@@ -12,11 +12,12 @@ import SwiftProtobuf
 
 /// Takes revocation lists over, and gives them to the other devices.
 ///
-/// Lives on the node's control loop. Two devices that meet compare their ``AccountState/revision`` (HELLO tells it),
+/// Two devices that meet compare their ``AccountState/revision`` (HELLO tells it),
 /// and whoever may lack something asks. If a connection is there already, or if only an advertisement shows that the
 /// other lacks something, the one that has more asks. Its request says what it has, and the other asks in turn. So
 /// everything is pull, and one question is all it takes.
-actor StateExchange {
+@ControlLoop
+final class StateExchange {
     /// A device that could not be told is not tried again before.
     private static let retryInterval = Duration.seconds(20)
     /// A device that waits to be served is asked this often.
@@ -24,18 +25,14 @@ actor StateExchange {
     /// However often a device announces that it lacks lists, it is told no more often than this.
     private static let leastInterval = Duration.seconds(1)
     /// Requests that wait for their device to catch up; one more is refused.
-    static let waiterBound = 64
+    nonisolated static let waiterBound = 64
     /// Those of one device, so that none uses up the places of the others.
-    static let waiterBoundPerDevice = 8
+    nonisolated static let waiterBoundPerDevice = 8
     /// How long after a question that failed it is put again on the same connection, while that lives.
     private static let questionPauses = [Duration.seconds(1), .seconds(2), .seconds(4)]
 
-    nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
     private let account: CurrentAccount
     private let store: AccountStore
-    private let storage: BlockingExecutor
     private let directory: PeerDirectory
     private let logger: Logger
     /// See ``NodeLimits``.
@@ -46,20 +43,19 @@ actor StateExchange {
     /// The revision that a restart would find.
     private var stored: UInt64
     private var isToBeStoredAgain = false
-    private var waiters: [UUID: (device: String, change: AsyncStream<Void>.Continuation)] = [:]
+    /// Requests that wait for their device to catch up.
+    private let waits = WaitList<String>(bound: waiterBound, boundPerKey: waiterBoundPerDevice)
 
-    init(
-        account: CurrentAccount, store: AccountStore, storage: BlockingExecutor, directory: PeerDirectory,
-        limits: NodeLimits = NodeLimits(), on loop: EventLoop, logger: Logger
+    nonisolated init(
+        account: CurrentAccount, store: AccountStore, directory: PeerDirectory, limits: NodeLimits = NodeLimits(),
+        logger: Logger
     ) {
-        self.loop = loop
         listsDeadline = limits.listsDeadline
         catchUpDeadline = limits.catchUpDeadline
         storingPause = limits.storingPause
         self.account = account
         stored = account.value.state.revision
         self.store = store
-        self.storage = storage
         self.directory = directory
         self.logger = logger
     }
@@ -76,7 +72,7 @@ actor StateExchange {
     /// A connection has been made: asks where the other side may have more.
     func meet(_ connection: Connection, of device: String) async {
         guard let theirs = await connection.peerRevocationNumber else { return }
-        await note(theirs, of: device)
+        note(theirs, of: device)
         await askIfNeeded(connection, of: device)
     }
 
@@ -96,7 +92,7 @@ actor StateExchange {
             .accountState(.with { $0.revision = current.state.revision }),
             following: current.travellingLists(wrappedBy: connection.keyEncryptionKey))
         // The device says with another question that it has what it was told now.
-        await note(request.revision, of: device)
+        note(request.revision, of: device)
         await askIfNeeded(connection, of: device)
     }
 
@@ -105,31 +101,23 @@ actor StateExchange {
     func requireCurrent(_ device: String) async throws(HandoffError) {
         try requireMember(device, of: account.value)
         guard isBehind(device) else { return }
-        guard waiters.count < Self.waiterBound,
-            waiters.values.count(where: { $0.device == device }) < Self.waiterBoundPerDevice
-        else {
+        async let _: Void = informUntilCurrent(device)
+        switch await waits.wait(for: device, atMost: catchUpDeadline) {
+        case .woken: break
+        case .ended:
+            throw HandoffError(.refused, "the device has to take over this one's revocation lists first")
+        case .refused:
             throw HandoffError(.limitExceeded, "too much waits for devices to take over revocation lists")
         }
-        let id = UUID()
-        let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        waiters[id] = (device, change)
-        defer { waiters[id] = nil }
-        // The device may not know that it lacks something, or may not have said that it has everything. It is here now,
-        // so that it is told again, even if it was told in vain a moment ago.
-        let telling = Task {
-            while !Task.isCancelled, isBehind(device) {
-                others[device]?.told = nil
-                await inform(device)
-                try? await Alarm.sleep(for: Self.askingPause)
-            }
-        }
-        defer { telling.cancel() }
-        let isCurrent = try? await withDeadline(catchUpDeadline, "it did not take over the revocation lists") {
-            for await _ in changes where await !self.isBehind(device) { return true }
-            return false
-        }
-        guard isCurrent == true else {
-            throw HandoffError(.refused, "the device has to take over this one's revocation lists first")
+    }
+
+    /// The device may not know that it lacks something, or may not have said that it has everything. It is here now, so
+    /// it is told again, even if it was told in vain a moment ago.
+    private func informUntilCurrent(_ device: String) async {
+        while !Task.isCancelled, isBehind(device) {
+            others[device]?.told = nil
+            await inform(device)
+            try? await Alarm.sleep(for: Self.askingPause)
         }
     }
 
@@ -144,10 +132,10 @@ actor StateExchange {
         AccountState.number(ofRevision: others[device]?.revision ?? 0) < UInt64(account.value.state.number)
     }
 
-    private func note(_ revision: UInt64, of device: String) async {
+    private func note(_ revision: UInt64, of device: String) {
         others[device, default: MetDevices.Device()].revision = revision
-        for waiter in waiters.values { waiter.change.yield() }
-        if let id = DeviceID(device) { await directory.note(revision, of: id) }
+        if !isBehind(device) { waits.wake(device) }
+        if let id = DeviceID(device) { directory.note(revision, of: id) }
     }
 
     // MARK: - Asking
@@ -187,7 +175,7 @@ actor StateExchange {
             let answer = try await connection.accountState(
                 asking: account.value.state.revision, within: listsDeadline)
             isAnswered = true
-            await note(answer.revision, of: device)
+            note(answer.revision, of: device)
             guard try await adopt(answer.lists, wrappedBy: answer.key) else { return true }
             // They are stored, which this says: until then the other side counts this device among those that lack
             // them.
@@ -229,9 +217,9 @@ actor StateExchange {
         warnIfApart(changed)
         await connections?.dropRevoked()
         // Who is connected and not announced, as far as this device can read it, is told as well.
-        let met = await directory.present.map(\.device.description) + (connections?.devices ?? [])
-        await directory.accountChanged()
-        await announcer?.rotate(to: account.value.currentKeys)
+        let met = directory.present.map(\.device.description) + (connections?.devices ?? [])
+        directory.accountChanged()
+        announcer?.rotate(to: account.value.currentKeys)
         // All at once, which is seldom. A revoked device can announce devices that do not exist. With a few at a time,
         // these would keep its revocation from devices that have not been met yet.
         for device in Set(met) { Task { await self.inform(device, isWanted: true) } }
@@ -248,7 +236,7 @@ actor StateExchange {
         } catch {
             throw HandoffError(.invalidRequest, "\(error)")
         }
-        await announcer?.publish()
+        announcer?.publish()
         do {
             try await save()
         } catch {
@@ -260,14 +248,13 @@ actor StateExchange {
     /// Stores the account as it is now, which may be more than what was changed last.
     private func save() async throws(AccountError) {
         let account = account.value
-        let result: Result<Void, AccountError> = await withCheckedContinuation { continuation in
-            storage.submit { [store] in
-                continuation.resume(
-                    returning: Result { () throws(AccountError) in try store.save(stateOf: account) })
-            }
-        }
-        try result.get()
+        try await Self.store(account, in: store)
         stored = account.state.revision
+    }
+
+    @StorageThread
+    private static func store(_ account: Account, in store: AccountStore) throws(AccountError) {
+        try store.save(stateOf: account)
     }
 
     private func persist() async throws(HandoffError) {
@@ -378,8 +365,8 @@ actor StateExchange {
                 others[device]?.attempts = 0
                 return
             }
-            let isConnected = await connections?.devices.contains(device) ?? false
-            let isPresent = await directory.peer(device)?.isPresent ?? false
+            let isConnected = connections?.devices.contains(device) ?? false
+            let isPresent = directory.peer(device)?.isPresent ?? false
             guard isConnected || isPresent else { return }
             others[device]?.told = nil
             await inform(device)

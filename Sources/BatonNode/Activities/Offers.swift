@@ -11,18 +11,15 @@ import SwiftProtobuf
 /// The driver of `OwnActivities`: that value decides about the offers of this device and the claims on them, and this
 /// actor carries out its orders.
 ///
-/// Lives on the node's control loop. No `await` stands between reading the core's state and changing it, because
-/// everything goes through ``decide(_:)``.
-actor Offers {
+/// No `await` stands between reading the core's state and changing it, because everything goes through ``decide(_:)``.
+@ControlLoop
+final class Offers {
     /// Events that wait for an application that does not read; the oldest progress is lost beyond it.
-    static let eventBound = 1024
+    nonisolated static let eventBound = 1024
     /// How long an application may take to save: the 5 s of its code, and half a second for its library.
-    static let saveDeadline = Duration.milliseconds(5500)
+    nonisolated static let saveDeadline = Duration.milliseconds(5500)
 
     typealias Change = OfferChange<NodeWorld>
-
-    nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private(set) var core: OwnActivities<NodeWorld>
     /// The events of each offer, for its application.
@@ -45,12 +42,11 @@ actor Offers {
     ///   - lease: how long a claim outlives the connection of its holder.
     ///   - saveDeadline: how long an application may take to save.
     ///   - changed: called on the loop after each change of what is offered.
-    init(
-        on loop: EventLoop, files: SharedFiles, bound: Int = NodeLimits().offers, descriptions: SharedPart? = nil,
+    nonisolated init(
+        files: SharedFiles, bound: Int = NodeLimits().offers, descriptions: SharedPart? = nil,
         lease: Duration = ClaimBounds.lease, saveDeadline: Duration = Offers.saveDeadline,
         changed: @escaping @Sendable (Change) -> Void
     ) {
-        self.loop = loop
         self.files = files
         self.descriptions = descriptions
         self.saveDeadline = saveDeadline
@@ -66,7 +62,7 @@ actor Offers {
         for effect in core.takeEffects() { carryOut(effect) }
         if let deadline = core.nextDeadline {
             if timer == nil {
-                timer = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.decide { _ in } } }
+                timer = BatonEventLoop.Timer { [weak self] in self?.decide { _ in } }
             }
             timer?.schedule(at: deadline.nanoseconds)
         } else {
@@ -83,9 +79,9 @@ actor Offers {
         case .tell(let offer, let told, let claim): events[offer]?.yield(WireOfferEvent(told, claim))
         case .endEvents(let offer): events.removeValue(forKey: offer)?.finish()
         case .askToSave(let offer, let device):
-            Task(executorPreference: loop.taskExecutor) {
+            ControlLoop.task {
                 let answer = await self.saved(offer, for: device)
-                await self.decide { $0.saved(offer.id, answer) }
+                self.decide { $0.saved(offer.id, answer) }
             }
         case .answer(let claim, let answer): takers.removeValue(forKey: claim)?.resume(returning: answer)
         case .graceEnded:

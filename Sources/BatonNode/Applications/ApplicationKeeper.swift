@@ -10,13 +10,11 @@ import struct SystemPackage.FilePath
 /// Knows what is installed and which applications were used last, and launches them.
 ///
 /// It lives on the node's storage thread; what has changed on disk is seen at the next question.
-actor ApplicationKeeper {
-    private nonisolated let executor: BlockingExecutor
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
+@StorageThread
+final class ApplicationKeeper {
     /// The least time between two writes of what was used last: two applications may take turns in front as fast as
     /// they like. What is noted meanwhile is written with the next, or lost with the node.
-    static let writeInterval = Duration.seconds(2)
+    nonisolated static let writeInterval = Duration.seconds(2)
 
     private let launcher: ApplicationLauncher
     private let recentPath: FilePath
@@ -30,11 +28,10 @@ actor ApplicationKeeper {
     private var problems: [InstalledApplications.Problem] = []
 
     /// - Parameter environment: where desktop entries and programs are found, and what applications inherit.
-    init(
-        home: Home, environment: [String: String], on executor: BlockingExecutor, logger: Logger,
+    nonisolated init(
+        home: Home, environment: [String: String], logger: Logger,
         writeInterval: Duration = ApplicationKeeper.writeInterval
     ) {
-        self.executor = executor
         self.writeInterval = writeInterval
         self.logger = logger
         launcher = ApplicationLauncher(environment: environment)

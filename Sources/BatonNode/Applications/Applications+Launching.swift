@@ -88,7 +88,7 @@ extension Applications {
                     .applicationNotStarted,
                     "\(candidate.name) was launched and ended without registering: \(ending.sentence)"
                         + quotation(of: said))
-                Task { await self.endLaunch(of: candidate.identifier, number: number, because: error) }
+                ControlLoop.execute { self.endLaunch(of: candidate.identifier, number: number, because: error) }
             }
         } catch {
             throw HandoffError(.applicationNotStarted, "\(candidate.name) cannot be launched: \(error)")

@@ -10,13 +10,12 @@ import FoundationEssentials
 import Logging
 
 /// The applications of this user: those that run and have registered, and those that are installed and can be launched.
-///
-/// Lives on the node's control loop.
-actor Applications {
+@ControlLoop
+final class Applications {
     /// Applications that may be registered at once, one on each connection; one more is refused.
-    static let bound = 128
+    nonisolated static let bound = 128
     /// How long an application may take to start and register.
-    static let launchDeadline = Duration.seconds(20)
+    nonisolated static let launchDeadline = Duration.seconds(20)
 
     /// Names one registration, for as long as its stream is open.
     struct RegistrationID: Hashable, Sendable {
@@ -29,9 +28,6 @@ actor Applications {
         let order: UInt64
     }
 
-    nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
     let keeper: ApplicationKeeper
     private let handoffSwitch: HandoffSwitchKeeper
     private let associations: SiteAssociations
@@ -42,14 +38,13 @@ actor Applications {
     /// Applications that are launched and have not registered yet, by their identifiers.
     var launches: [String: Launch] = [:]
 
-    init(
+    nonisolated init(
         keeper: ApplicationKeeper, handoffSwitch: HandoffSwitchKeeper, associations: SiteAssociations,
-        on loop: EventLoop, launchDeadline: Duration = Applications.launchDeadline, logger: Logger
+        launchDeadline: Duration = Applications.launchDeadline, logger: Logger
     ) {
         self.keeper = keeper
         self.handoffSwitch = handoffSwitch
         self.associations = associations
-        self.loop = loop
         self.launchDeadline = launchDeadline
         self.logger = logger
     }
@@ -121,7 +116,7 @@ actor Applications {
         for activity: WireActivitySummary, of device: String, wanted: String
     ) async throws(HandoffError) -> ApplicationChoice.Decision {
         guard let team = TeamTag(activity.teamTag) else { return .nobody }
-        let handoffSwitch = await handoffSwitch.current
+        let handoffSwitch = handoffSwitch.current
         try handoffSwitch.requireOn(for: wanted)
         let manifests = await keeper.installed
         var all = candidates(continuing: activity.type, of: team, installed: manifests)
@@ -159,7 +154,7 @@ actor Applications {
     /// The application that would continue an activity, if Handoff were not switched off for it and for every other
     /// that could; `nil` where one may, none could at all, or a browser takes it.
     func switchedOff(for activity: WireActivitySummary) async -> String? {
-        let handoffSwitch = await handoffSwitch.current
+        let handoffSwitch = handoffSwitch.current
         guard !handoffSwitch.offApplications.isEmpty, activity.type != ActivityType.browsingWeb,
             let team = TeamTag(activity.teamTag)
         else { return nil }
@@ -202,7 +197,7 @@ actor Applications {
     ///   front or was used before.
     func applications(opening page: String, wanted: String = "") async -> [PageApplication] {
         guard let url = URLComponents(string: page), url.port == nil, let host = url.host else { return [] }
-        let handoffSwitch = await handoffSwitch.current
+        let handoffSwitch = handoffSwitch.current
         let manifests = await keeper.installed.filter {
             !$0.associatedDomains.isEmpty && handoffSwitch.isOn(for: $0.identifier)
                 && (wanted.isEmpty || $0.identifier == wanted)
@@ -252,8 +247,8 @@ actor Applications {
     }
 
     /// Declines what the user has switched off since it was chosen.
-    func requireOn(for identifier: String) async throws(HandoffError) {
-        try await handoffSwitch.current.requireOn(for: identifier)
+    func requireOn(for identifier: String) throws(HandoffError) {
+        try handoffSwitch.current.requireOn(for: identifier)
     }
 
     /// The identifier that an application registered under on this connection; `nil` where none has.

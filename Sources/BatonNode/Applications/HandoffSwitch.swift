@@ -28,44 +28,32 @@ extension HandoffSwitch {
 /// A device on which nobody has used the switch has no file, and Handoff is on. From the first use on a marker in the
 /// state folder says that there is a file. A file that is missing then, is empty, cannot be read, is over 128 KiB, or
 /// has another line means off, with a warning: nothing leaves a device whose user may have switched it off. A file of
-/// an earlier version has no line `on`. The keeper lives on the node's storage thread.
-actor HandoffSwitchKeeper {
-    private nonisolated let executor: BlockingExecutor
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
+/// an earlier version has no line `on`. It is written on the storage thread.
+@StorageThread
+final class HandoffSwitchKeeper {
     private let path: FilePath
     private let marker: FilePath
-    private let logger: Logger
-    /// Nil until the file was read.
-    private nonisolated let state = Lock<HandoffSwitch?>(nil)
+    private nonisolated let state: Lock<HandoffSwitch>
 
+    /// Reads the file; blocks.
+    ///
     /// - Parameter marker: the file that says that there is one at `path`.
-    init(path: FilePath, marker: FilePath, on executor: BlockingExecutor, logger: Logger) {
+    nonisolated init(path: FilePath, marker: FilePath, logger: Logger) {
         self.path = path
         self.marker = marker
-        self.executor = executor
-        self.logger = logger
-    }
-
-    /// The switch as the user left it. Waits for the storage thread the first time alone.
-    nonisolated(nonsending) var current: HandoffSwitch {
-        get async {
-            if let state = state.withLock({ $0 }) { return state }
-            return await loaded()
-        }
-    }
-
-    private func loaded() -> HandoffSwitch {
-        if let state = state.withLock({ $0 }) { return state }
-        let state = load()
-        self.state.withLock { $0 = state }
+        // An earlier version has written the file without a marker.
+        if (try? path.stat()) != nil { try? Self.write(marker: marker) }
+        let state = HandoffSwitch(reading: path, marker: marker)
         if let problem = state.problem { logger.warning("Handoff is off, because \(problem)") }
-        return state
+        self.state = Lock(state)
     }
+
+    /// The switch as the user left it. Callable from anywhere.
+    nonisolated var current: HandoffSwitch { state.withLock { $0 } }
 
     /// Switches, for the device or for one application, and writes it down.
     func set(_ isOn: Bool, for application: String) throws(HandoffError) -> HandoffSwitch {
-        var changed = loaded()
+        var changed = current
         if application.isEmpty {
             changed.isOn = isOn
             changed.problem = nil
@@ -93,20 +81,14 @@ actor HandoffSwitchKeeper {
     private func write(_ state: HandoffSwitch) throws(Errno) {
         let lines = [state.isOn ? "on" : "off"] + state.offApplications.sorted().map { "off \($0)" }
         // First: after a crash between the two it is off.
-        try mark()
+        try Self.write(marker: marker)
         try SmallFile.replace(path, with: Array(lines.map { $0 + "\n" }.joined().utf8))
     }
 
     /// Notes that there is a file from now on.
-    private func mark() throws(Errno) {
+    private nonisolated static func write(marker: FilePath) throws(Errno) {
         guard (try? marker.stat()) == nil else { return }
         try SmallFile.replace(marker, with: [])
-    }
-
-    private func load() -> HandoffSwitch {
-        // An earlier version has written the file without a marker.
-        if (try? path.stat()) != nil { try? mark() }
-        return HandoffSwitch(reading: path, marker: marker)
     }
 }
 

@@ -6,7 +6,8 @@ import BatonTransport
 import Logging
 
 /// The local socket: accepts this user's applications and nobody else's.
-actor ControlServer {
+@ControlLoop
+final class ControlServer {
     private let listener: Listener
     private let logger: Logger
     /// See ``NodeLimits/localConnections``.
@@ -17,7 +18,7 @@ actor ControlServer {
     private var fullness = RepeatedWarning()
 
     /// - Parameter budget: what all applications together can make this node hold.
-    init(listener: Listener, limits: NodeLimits, budget: ReceiveBudget, logger: Logger) {
+    nonisolated init(listener: Listener, limits: NodeLimits, budget: ReceiveBudget, logger: Logger) {
         bound = limits.localConnections
         self.budget = budget
         self.listener = listener
@@ -26,12 +27,10 @@ actor ControlServer {
 
     /// Begins to serve.
     func start(_ service: ControlService) {
-        let loop = listener.loop
         listener.start(
             onTrouble: { [logger] in logger.warning("applications cannot connect at the moment: \($0)") },
             onAccept: { socket in
-                // Almost everything that an answer comes from lives on this loop.
-                Task(executorPreference: loop.taskExecutor) { await self.serve(socket, on: loop, with: service) }
+                ControlLoop.task { await self.serve(socket, with: service) }
             })
     }
 
@@ -44,7 +43,7 @@ actor ControlServer {
         }
     }
 
-    private func serve(_ socket: Socket, on loop: EventLoop, with service: ControlService) async {
+    private func serve(_ socket: Socket, with service: ControlService) async {
         guard let client = socket.peerCredentials, client.isThisUserOrRoot else {
             logger.warning("another user's connection to the local socket was closed")
             return socket.close()
@@ -59,7 +58,7 @@ actor ControlServer {
         }
         let connection = Connection(
             socket: socket, channel: PlainChannel(peer: .localUser(client.userID)), role: .acceptor, limits: .local,
-            budget: budget, on: loop)
+            budget: budget, on: ControlLoop.loop)
         connections[ObjectIdentifier(connection)] = connection
         await connection.start()
         await withDiscardingTaskGroup { group in

@@ -26,10 +26,10 @@ extension ControlService {
             }
             destination = try await documents.openDestination(path)
         }
-        try await handoffSwitch.current.requireOn()
+        try handoffSwitch.current.requireOn()
         let found = try await activities.find(
             id, on: request.deviceID, orNewest: request.orNewest,
-            namesDocument: await handoffs.hasDetached(from: request.deviceID, into: destination))
+            namesDocument: handoffs.hasDetached(from: request.deviceID, into: destination))
         let (summary, origin) = (found.activity, found.origin)
         try Self.require(summary, of: origin, asShownIn: request)
         var plan = Handoff.Plan(
@@ -65,15 +65,15 @@ extension ControlService {
             try await stream.send(record: WireAcceptEvent.with { $0.continued = continued })
             return await stream.finish()
         }
-        try await handoffs.insert(handoff)
+        try handoffs.insert(handoff)
         await run(handoff, for: stream)
-        await handoffs.remove(handoff)
+        handoffs.remove(handoff)
     }
 
     /// Refuses what the user was not shown as what it is. By its title a document counts as the same as a file of a
     /// folder that both devices share, and he may have it hidden; a web page in the place of a document would be
     /// opened.
-    static func require(
+    nonisolated static func require(
         _ activity: WireActivitySummary, of origin: PeerName, asShownIn request: WireAcceptRequest
     ) throws(HandoffError) {
         guard request.hasShownTitle else { return }
@@ -102,7 +102,7 @@ extension ControlService {
     }
 
     /// The older copies that are named, at most ``OlderCopy/limit``.
-    static func copies(in request: WireAcceptRequest) throws(HandoffError) -> [FilePath] {
+    nonisolated static func copies(in request: WireAcceptRequest) throws(HandoffError) -> [FilePath] {
         guard request.against.count <= OlderCopy.limit else {
             throw HandoffError(.invalidRequest, "at most \(OlderCopy.limit) older copies can be named")
         }
@@ -135,25 +135,41 @@ extension ControlService {
         }
         let running = handoff.start()
         await handoffs.setTask(running, of: handoff)
-        let listening = Task(executorPreference: connections.loop.taskExecutor) {
-            do throws(HandoffError) {
-                for try await answer in stream.records(of: WireAcceptAnswer.self) {
-                    handoff.choose(answer.application)
-                }
-                handoff.endChoosing()
-                if handoff.plan.keepsClaim { await handoff.finish() }
-            } catch {
-                handoff.endChoosing()
-                if Task.isCancelled { return }
-                // Whoever was told that it is continued has gone, which may be heard before the end of what they say:
-                // an application that has the activity keeps it.
-                guard await !handoff.isContinued || handoff.plan.keepsClaim else { return }
-                guard error.code != .connectionLost || !handoff.plan.outlivesAsker else {
-                    return await handoffs.setDetached(handoff)
-                }
-                await handoff.abandon(running)
-            }
+        do {
+            async let listening: Void = listen(to: stream, for: handoff, running)
+            await tell(of: handoff, on: stream)
+            if let application = handoff.holder { await handoffs.hold(handoff, by: application) }
+            // An application may keep what it continues for long after whoever asked has gone.
+            if handoff.plan.keepsClaim { await listening }
         }
+        await running.value
+    }
+
+    /// Takes in what whoever asked says, until they have said all.
+    private func listen(
+        to stream: BatonTransport.Stream, for handoff: Handoff, _ running: Task<Void, Never>
+    ) async {
+        do throws(HandoffError) {
+            for try await answer in stream.records(of: WireAcceptAnswer.self) {
+                handoff.choose(answer.application)
+            }
+            handoff.endChoosing()
+            if handoff.plan.keepsClaim { await handoff.finish() }
+        } catch {
+            handoff.endChoosing()
+            if Task.isCancelled { return }
+            // Whoever was told that it is continued has gone, which may be heard before the end of what they say:
+            // an application that has the activity keeps it.
+            guard !handoff.isContinued || handoff.plan.keepsClaim else { return }
+            guard error.code != .connectionLost || !handoff.plan.outlivesAsker else {
+                return handoffs.setDetached(handoff)
+            }
+            await handoff.abandon(running)
+        }
+    }
+
+    /// Tells whoever asked, and the log, of a handoff to its end.
+    private func tell(of handoff: Handoff, on stream: BatonTransport.Stream) async {
         var isHeard = true
         for await event in handoff.events.stream where isHeard {
             do {
@@ -167,15 +183,10 @@ extension ControlService {
             case .failed(let failure):
                 applications.logger.notice("\(what) was not taken over here: \(failure.message)")
                 guard HandoffError(failure).code == .noSuchActivity else { continue }
-                await activities.noteGone(handoff.plan.activity, of: handoff.plan.origin)
+                activities.noteGone(handoff.plan.activity, of: handoff.plan.origin)
             case .willContinue, .payload, .progress, .interrupted, .choose, nil: break
             }
         }
         await stream.finish()
-        if let application = await handoff.holder { await handoffs.hold(handoff, by: application) }
-        // An application may keep what it continues for long after whoever asked has gone.
-        if handoff.plan.keepsClaim { _ = await listening.result } else { listening.cancel() }
-        await running.value
-        listening.cancel()
     }
 }

@@ -14,18 +14,18 @@ extension ControlService {
         _ request: WireRegisterRequest, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         let id = try await applications.register(RunningApplication(request, on: application))
-        await applicationsChanged()
+        applicationsChanged()
         do {
             try await stream.respond(.register(.init()))
             for try await update in stream.records(of: WireRegisterRequest.self) {
                 try await applications.update(id, to: RunningApplication(update, on: application))
-                await applicationsChanged()
+                applicationsChanged()
             }
-            await applications.unregister(id)
-            await applicationsChanged()
+            applications.unregister(id)
+            applicationsChanged()
         } catch {
-            await applications.unregister(id)
-            await applicationsChanged()
+            applications.unregister(id)
+            applicationsChanged()
             // Its connection has ended, or it has said what cannot be: `fail` tells the latter by an abort.
             throw error
         }
@@ -33,9 +33,9 @@ extension ControlService {
     }
 
     /// Where Handoff is off for some applications, what is listed depends on which others run.
-    private func applicationsChanged() async {
-        guard await !handoffSwitch.current.offApplications.isEmpty else { return }
-        await directory.changed()
+    private func applicationsChanged() {
+        guard !handoffSwitch.current.offApplications.isEmpty else { return }
+        directory.changed()
     }
 
     /// Tells whether Handoff is on, and switches it.
@@ -45,11 +45,11 @@ extension ControlService {
         let state: HandoffSwitch
         switch request.change {
         case .none, .UNRECOGNIZED:
-            state = await handoffSwitch.current
+            state = handoffSwitch.current
         case .on, .off:
             state = try await handoffSwitch.set(request.change == .on, for: request.application)
-            await offers.decide { $0.setSwitch(state) }
-            await directory.changed()
+            offers.decide { $0.setSwitch(state) }
+            directory.changed()
         }
         try await stream.respond(
             .handoffSwitch(

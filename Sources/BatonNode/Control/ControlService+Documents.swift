@@ -15,14 +15,14 @@ extension ControlService {
         _ request: WireDocumentReadRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         let range = try Self.range(of: request)
-        guard let id = HandoffID(request.handoffID), let handoff = await handoffs[id] else {
+        guard let id = HandoffID(request.handoffID), let handoff = handoffs[id] else {
             throw HandoffError(.noSuchClaim, "the activity has not been continued by this application")
         }
         try await handoff.document().read(range, to: stream)
     }
 
     /// Which bytes a read asks for; whether the document has them is not known yet.
-    static func range(of request: WireDocumentReadRequest) throws(HandoffError) -> FileRange {
+    nonisolated static func range(of request: WireDocumentReadRequest) throws(HandoffError) -> FileRange {
         guard request.length <= HandoffDocument.readBound else {
             throw HandoffError(
                 .invalidRequest, "at most \(HandoffDocument.readBound) bytes of a document can be read at once")
@@ -48,7 +48,7 @@ extension ControlService {
         guard let path = FilePath(bytes: request.path), path.isAbsolute else {
             throw HandoffError(.invalidRequest, "the path has to be absolute")
         }
-        let identifier = await applications.identifier(on: application)
+        let identifier = applications.identifier(on: application)
         try await withDeadline(SharedFiles.deadline, SharedFiles.silence) { [files] in
             try await files.requireAccess(to: path, by: identifier)
         }

@@ -13,7 +13,7 @@ extension ControlService {
         _ activity: OfferedActivity, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         let id = OfferID()
-        let events = try await offers.offer(activity, from: application, as: id)
+        let events = try offers.offer(activity, from: application, as: id)
         do {
             try await stream.respond(
                 .offer(
@@ -22,19 +22,11 @@ extension ControlService {
                         $0.title = activity.ownTitle
                     }))
         } catch {
-            await offers.decide { $0.withdraw(id) }
+            offers.decide { $0.withdraw(id) }
             throw error
         }
         await applications.activityBecameCurrent(on: application)
-        let telling = Task {
-            for await event in events { try await stream.send(record: event) }
-            await stream.finish()
-        }
-        // An application that has gone hears nothing more.
-        let watching = Task {
-            await stream.untilClosedOrCancelled()
-            telling.cancel()
-        }
+        async let told: Void = tell(events, on: stream)
         do {
             // END, an abort, or the application's death: each withdraws.
             for try await update in stream.records(of: WireOfferUpdate.self) {
@@ -42,11 +34,25 @@ extension ControlService {
                 if update.becomesCurrent { await applications.activityBecameCurrent(on: application) }
             }
         } catch {
-            await offers.decide { $0.fail(id, because: error) }
+            offers.decide { $0.fail(id, because: error) }
         }
-        await offers.decide { $0.withdraw(id) }
-        _ = await telling.result
-        watching.cancel()
+        offers.decide { $0.withdraw(id) }
+        await told
+    }
+
+    /// Tells an application the events of its offer. An application that has gone hears nothing more.
+    private func tell(_ events: AsyncStream<WireOfferEvent>, on stream: BatonTransport.Stream) async {
+        await withTaskGroup { group in
+            group.addTask {
+                for await event in events {
+                    guard (try? await stream.send(record: event)) != nil else { return }
+                }
+                await stream.finish()
+            }
+            group.addTask { await stream.untilClosedOrCancelled() }
+            await group.next()
+            group.cancelAll()
+        }
     }
 
     private func update(
@@ -55,7 +61,7 @@ extension ControlService {
         let (offer, document) = try await outgoing(update.offer)
         let since = update.becomesCurrent ? UInt64(Date.now.timeIntervalSince1970) : activity.since
         let updated = try OfferedActivity(offer, document: document, id: activity.id, since: since)
-        await offers.decide { $0.update(id, to: updated, becomesCurrent: update.becomesCurrent) }
+        offers.decide { $0.update(id, to: updated, becomesCurrent: update.becomesCurrent) }
     }
 
     /// The activity as it may leave this device, and its document.
@@ -80,12 +86,12 @@ extension ControlService {
     func withdraw(
         _ request: WireWithdrawRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let offered = await offers.decide { $0.offered }
+        let offered = offers.decide { $0.offered }
         let offer = try Self.only(offered, idPrefix: request.idPrefix, "offered activity") {
             $0.activity.id.description
         }
         let activity = offer.activity
-        await offers.decide { $0.withdraw(offer.id) }
+        offers.decide { $0.withdraw(offer.id) }
         try await stream.respond(
             .withdraw(
                 .with {

@@ -10,7 +10,7 @@ extension ControlService {
     func continuationStream(
         _ request: WireContinuationStreamRequest, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        guard let id = HandoffID(request.claimID), let handoff = await handoffs[id] else {
+        guard let id = HandoffID(request.claimID), let handoff = handoffs[id] else {
             throw HandoffError(.noSuchClaim, "the activity has not been continued by this application")
         }
         let (application, device) = (ObjectIdentifier(application), handoff.plan.origin.id)

@@ -11,13 +11,13 @@ import SwiftProtobuf
 /// Lists own offers, transfers and kept parts for the user of this device, cancels transfers and deletes parts.
 extension ControlService {
     func transfers(on stream: BatonTransport.Stream) async throws(HandoffError) {
-        let (offered, running) = (await offers.listing, await runningTransfers)
+        let (offered, running) = (offers.listing, runningTransfers)
         let parts = try await documents.keptParts()
         try await stream.respond(.transfers(.init()))
         for offer in offered { try await stream.send(record: WireTransferListing.with { $0.offer = offer }) }
         for transfer in running { try await stream.send(record: WireTransferListing.with { $0.transfer = transfer }) }
         for part in parts {
-            let message = await message(of: part)
+            let message = message(of: part)
             try await stream.send(record: WireTransferListing.with { $0.part = message })
         }
         await stream.finish()
@@ -26,14 +26,14 @@ extension ControlService {
     func cancelTransfer(
         _ request: WireCancelTransferRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let found = try await Self.only(runningTransfers, idPrefix: request.idPrefix, "transfer") {
+        let found = try Self.only(runningTransfers, idPrefix: request.idPrefix, "transfer") {
             $0.id.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         }
         var cancelled: WireTransfer?
         switch found.direction {
         case .sending:
             if let claim = ClaimID(found.id) {
-                cancelled = await offers.cancelTransfer(claim)
+                cancelled = offers.cancelTransfer(claim)
                 await documents.limit.cancel(claim)
             }
         case .receiving, .UNRECOGNIZED:
@@ -49,24 +49,22 @@ extension ControlService {
     ) async throws(HandoffError) {
         let part = try Self.only(await documents.keptParts(), idPrefix: request.idPrefix, "kept part", id: \.id)
         try await documents.discard(part)
-        let message = await message(of: part)
+        let message = message(of: part)
         try await stream.respond(.discardPart(.with { $0.part = message }))
         await stream.finish()
     }
 
     /// Documents in both directions, those that are sent first.
     private var runningTransfers: [WireTransfer] {
-        get async {
-            let (sent, received) = (await offers.transfers, await handoffs.transfers)
-            func sorted(_ transfers: [WireTransfer]) -> [WireTransfer] {
-                transfers.sorted { ($0.title, $0.device) < ($1.title, $1.device) }
-            }
-            return sorted(sent) + sorted(received)
+        let (sent, received) = (offers.transfers, handoffs.transfers)
+        func sorted(_ transfers: [WireTransfer]) -> [WireTransfer] {
+            transfers.sorted { ($0.title, $0.device) < ($1.title, $1.device) }
         }
+        return sorted(sent) + sorted(received)
     }
 
-    private func message(of part: KeptPart) async -> WireKeptPart {
-        let device = await directory.name(of: part.origin)
+    private func message(of part: KeptPart) -> WireKeptPart {
+        let device = directory.name(of: part.origin)
         return .with {
             $0.id = part.id
             $0.name = Data(part.name)

@@ -10,6 +10,7 @@ import Logging
 import SwiftProtobuf
 
 /// Serves the applications and commands of this user over the local socket.
+@ControlLoop
 struct ControlService: Sendable {
     let account: CurrentAccount
     let listeners: PeerListeners
@@ -63,7 +64,7 @@ struct ControlService: Sendable {
             try await activities(request, on: stream)
         case .offer(let request):
             // Before a document is looked at, which can take longer than the node is there.
-            if let failure = await offers.decide({ $0.stopped }) { throw failure }
+            if let failure = offers.decide({ $0.stopped }) { throw failure }
             let (request, document) = try await outgoing(request)
             return try OfferedActivity(request, document: document)
         case .withdraw(let request):
@@ -103,7 +104,7 @@ struct ControlService: Sendable {
     private func status(
         _ request: WireStatusRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let changes = request.watch ? try await directory.watch(.responder) : nil
+        let changes = request.watch ? try directory.watch(.responder) : nil
         try await stream.respond(.status(await currentStatus()))
         guard let changes else { return await stream.finish() }
         await untilEnded(stream) {
@@ -113,11 +114,12 @@ struct ControlService: Sendable {
 
     /// Does something until the application, which sends nothing more, ends its side of the stream or its connection.
     private func untilEnded(
-        _ stream: BatonTransport.Stream, _ work: @escaping @Sendable () async throws -> Void
+        _ stream: BatonTransport.Stream, _ work: @escaping @ControlLoop () async throws -> Void
     ) async {
-        let working = Task { try await work() }
-        while (try? await stream.read()) != nil {}
-        working.cancel()
+        do {
+            async let _: Void = work()
+            while (try? await stream.read()) != nil {}
+        }
         await stream.finish()
     }
 
@@ -126,12 +128,12 @@ struct ControlService: Sendable {
         status.device = account.value.deviceName
         status.deviceID = account.value.identity.id.description
         status.port = UInt32(listeners.port)
-        let responder = await directory.responder
+        let responder = directory.responder
         (status.responder, status.isUnannounced) = (responder.inWords, responder.isUnavailable)
-        status.peers = UInt32(await directory.present.count)
-        status.offers = UInt32(await offers.visible.count)
-        status.connections = UInt32(await connections.count)
-        let handoffSwitch = await handoffSwitch.current
+        status.peers = UInt32(directory.present.count)
+        status.offers = UInt32(offers.visible.count)
+        status.connections = UInt32(connections.count)
+        let handoffSwitch = handoffSwitch.current
         status.handoffIsOff = !handoffSwitch.isOn
         status.handoffProblem = handoffSwitch.problem ?? ""
         do {
@@ -142,9 +144,9 @@ struct ControlService: Sendable {
         } catch {
             status.sharedRootsProblem = error.message
         }
-        status.applications = UInt32(await applications.count)
+        status.applications = UInt32(applications.count)
         status.policyProblem = await policy.currentProblem() ?? ""
-        status.hasTwin_p = await directory.hasTwin
+        status.hasTwin_p = directory.hasTwin
         status.portIsFixed = listeners.isFixed
         status.lacksDescriptors = DescriptorLimit.isNearlyReached
         status.processID = UInt32(ProcessInfo.processInfo.processIdentifier)
@@ -154,7 +156,7 @@ struct ControlService: Sendable {
     private func devices(on stream: BatonTransport.Stream) async throws(HandoffError) {
         let current = account.value
         try await stream.respond(.devices(.with { $0.listsApart = current.state.isApart }))
-        for peer in await directory.all {
+        for peer in directory.all {
             // The user asks who there is: what is only announced is met, and is shown as what it is the next time.
             if peer.isPresent, !peer.isProved { Task { await exchange.inform(peer.device.description) } }
             try await stream.send(
@@ -178,8 +180,8 @@ struct ControlService: Sendable {
         switch request.change {
         case .name(let name): try await exchange.rename(to: name)
         case .forget(let device):
-            try await directory.forget(device)
-            await exchange.forget(device)
+            try directory.forget(device)
+            exchange.forget(device)
         case nil: throw HandoffError(.invalidRequest, "the request changes nothing")
         }
         try await stream.respond(.editDevices(.init()))
@@ -197,8 +199,8 @@ struct ControlService: Sendable {
     private func activities(
         _ request: WireActivitiesRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        if !request.watch { try await handoffSwitch.current.requireOn() }
-        let changes = request.watch ? try await directory.watch() : nil
+        if !request.watch { try handoffSwitch.current.requireOn() }
+        let changes = request.watch ? try directory.watch() : nil
         try await stream.respond(.activities(.init()))
         let purpose: PeerActivities.Purpose =
             request.advertisedOnly ? .advertised : request.watch ? .watch : .look
@@ -218,7 +220,7 @@ struct ControlService: Sendable {
     }
 
     /// What to tell somebody who knows one list and has to know another.
-    static func changes(
+    nonisolated static func changes(
         from old: [WireActivityListing], to new: [WireActivityListing]
     ) -> [WireActivityListing] {
         func isSame(_ left: WireActivityListing, _ right: WireActivityListing) -> Bool {

@@ -9,20 +9,19 @@ import BatonMessages
 /// A stream keeps its place until the other device counts it no longer: an application that aborts streams faster than
 /// their RESETs may leave (``BatonProtocol/Limits/sentResets``) finds no place for new ones, and slows nobody but
 /// itself.
-final class ContinuationPlaces: Sendable {
+@ControlLoop
+final class ContinuationPlaces {
     /// Of one application, over its connection to this node: as many as an activity serves
     /// (``Baton/UserActivity/continuationStreams()``).
-    static let boundOfApplication = 32
+    nonisolated static let boundOfApplication = 32
     /// To one device, of all applications together: of the 128 streams that it allows, a quarter is left to what the
     /// nodes have to say to each other.
-    static let boundToDevice = 96
+    nonisolated static let boundToDevice = 96
 
-    private struct Taken {
-        var byApplication: [ObjectIdentifier: Int] = [:]
-        var toDevice: [String: Int] = [:]
-    }
+    private var byApplication: [ObjectIdentifier: Int] = [:]
+    private var toDevice: [String: Int] = [:]
 
-    private let taken = Lock(Taken())
+    nonisolated init() {}
 
     /// Takes a place, to be given back by ``giveBack(application:device:)`` unless this throws.
     ///
@@ -31,27 +30,24 @@ final class ContinuationPlaces: Sendable {
     ///   - device: the verified identifier.
     /// - Throws: ``HandoffError`` `limitExceeded`.
     func take(application: ObjectIdentifier, device: String) throws(HandoffError) {
-        let problem: String? = taken.withLock { taken in
-            guard taken.byApplication[application, default: 0] < Self.boundOfApplication else {
-                return "\(Self.boundOfApplication) continuation streams of this application"
-            }
-            guard taken.toDevice[device, default: 0] < Self.boundToDevice else {
-                return "\(Self.boundToDevice) continuation streams to that device"
-            }
-            taken.byApplication[application, default: 0] += 1
-            taken.toDevice[device, default: 0] += 1
-            return nil
+        guard byApplication[application, default: 0] < Self.boundOfApplication else {
+            throw Self.tooMany("\(Self.boundOfApplication) continuation streams of this application")
         }
-        guard let problem else { return }
-        throw HandoffError(.limitExceeded, "\(problem) are open, or not wholly closed yet: try again in a moment")
+        guard toDevice[device, default: 0] < Self.boundToDevice else {
+            throw Self.tooMany("\(Self.boundToDevice) continuation streams to that device")
+        }
+        byApplication[application, default: 0] += 1
+        toDevice[device, default: 0] += 1
+    }
+
+    private static func tooMany(_ what: String) -> HandoffError {
+        HandoffError(.limitExceeded, "\(what) are open, or not wholly closed yet: try again in a moment")
     }
 
     /// The stream has left its connection.
     func giveBack(application: ObjectIdentifier, device: String) {
-        taken.withLock { taken in
-            Self.decrement(&taken.byApplication, application)
-            Self.decrement(&taken.toDevice, device)
-        }
+        Self.decrement(&byApplication, application)
+        Self.decrement(&toDevice, device)
     }
 
     private static func decrement<Key>(_ counts: inout [Key: Int], _ key: Key) {
@@ -60,5 +56,5 @@ final class ContinuationPlaces: Sendable {
     }
 
     /// Applications and devices that are remembered: those with a stream.
-    var count: Int { taken.withLock { $0.byApplication.count + $0.toDevice.count } }
+    var count: Int { byApplication.count + toDevice.count }
 }

@@ -13,7 +13,7 @@ import SwiftProtobuf
 /// The origin's side of a handoff: its payload, and the claim, which outlives a connection and can be asked for anew.
 extension Handoff {
     /// How often an activity may be replaced by another while it is asked for.
-    static let replacementBound = 8
+    nonisolated static let replacementBound = 8
 
     /// Asks for the payload of what was accepted, or of what has taken its place where nobody named it: another
     /// activity of the same type and team, so that the application that was told has it, and no document, which the
@@ -21,8 +21,7 @@ extension Handoff {
     func fetchAcceptedPayload() async throws(HandoffError) -> WireActivityPayload {
         let connection = try await connections.connection(to: plan.origin.id, isWanted: true)
         try plan.requirePolicy(over: connection, size: known.size)
-        let watching = Task(executorPreference: connections.loop.taskExecutor) { await self.leaveMoved(connection) }
-        defer { watching.cancel() }
+        async let _: Void = leaveMoved(connection)
         var replacements = 0
         while true {
             do {
@@ -109,7 +108,7 @@ extension Handoff {
     func renewClaim(for document: HandoffDocument) async throws(HandoffError) {
         let (connection, _) = try await presentClaim()
         do {
-            await document.forgetDescription()
+            document.forgetDescription()
             _ = try await document.description()
             return
         } catch {
@@ -123,7 +122,7 @@ extension Handoff {
             throw HandoffError(.noSuchActivity, "\(plan.origin.name) no longer offers the document")
         }
         // What an application was told meanwhile was of the claim before.
-        await document.forgetDescription()
+        document.forgetDescription()
     }
 
     /// The id under which the origin offers the activity now; `nil` where it is as it was.

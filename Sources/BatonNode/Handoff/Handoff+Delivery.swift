@@ -86,7 +86,7 @@ extension Handoff {
         guard let browser = try await userChoice(among: candidates) else { return }
         do {
             // The user may have switched it off while another had the page.
-            try await applications.requireOn(for: browser.identifier)
+            try applications.requireOn(for: browser.identifier)
             try await announcePage(
                 to: browser, of: TeamTag(plan.activity.teamTag) ?? .none, continuing: plan.activity.type)
         } catch {
@@ -127,7 +127,7 @@ extension Handoff {
     /// - Throws: the error, where the user has cancelled or the application was chosen in another way.
     private func leavePage(_ error: HandoffError, of application: String) async throws(HandoffError) {
         guard case .applicationOfPage = plan.recipient, !Task.isCancelled else { throw error }
-        await applications.noteLeftPage(of: application, because: error)
+        applications.noteLeftPage(of: application, because: error)
         guard let told = continuing else { return }
         continuing = nil
         await tell(told, of: error)

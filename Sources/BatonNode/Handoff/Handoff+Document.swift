@@ -19,23 +19,21 @@ extension Handoff {
     ) async throws(HandoffError) -> (path: Data, size: UInt64, received: UInt64) {
         let reporter = DocumentReporter(to: continuation)
         let progress = LatestProgress()
-        let repeating = Task { [events] in
-            await progress.repeatWhileStill { report in events.send(.progress(report)) }
-        }
         do {
-            let (path, size) = try await fetchAgain(document, into: destination, telling: reporter, progress)
-            repeating.cancel()
-            // Nothing is told of it once it is there.
-            await repeating.value
+            let (path, size) = try await progress.repeating(
+                { [events] report in
+                    events.send(.progress(report))
+                },
+                during: { () throws(HandoffError) in
+                    try await fetchAgain(document, into: destination, telling: reporter, progress)
+                })
             if let place = FilePath(bytes: path) {
-                await document.setArrived(at: place)
+                document.setArrived(at: place)
                 if let application = continuing?.application.identifier { await grant(place, to: application) }
             }
             reporter.report(.arrived(Data(path)))
             return (Data(path), size, progress.received)
         } catch {
-            repeating.cancel()
-            await repeating.value
             let error = error.code == .cancelled && !Task.isCancelled ? cancelledByOrigin : error
             reporter.report(.failed(error.failure))
             await reporter.end()
@@ -76,8 +74,7 @@ extension Handoff {
                 order.sharedCopy = await sharedCopy(of: description)
                 let (connection, claim) = try await presentClaim()
                 toldSignatures.withLock { $0.begin(having: progress.received) }
-                let watching = Task { await leaveStalled(connection, progress) }
-                defer { watching.cancel() }
+                async let _: Void = leaveStalled(connection, progress)
                 let path = try await documents.fetch(
                     description, for: order, from: connection, claim: claim,
                     begin: { hasChanged in
@@ -144,7 +141,7 @@ extension Handoff {
         Self.tell(error, waiting: waits, keeping: bytes, to: events)
     }
 
-    private static func tell(
+    private nonisolated static func tell(
         _ error: HandoffError, waiting waits: UInt32, keeping bytes: UInt64,
         to events: HandoffEvents
     ) {
@@ -164,7 +161,7 @@ extension Handoff {
         case .giveUp: throw error
         case .describeAgain(let pause):
             try await rest(pause)
-            await document.forgetDescription()
+            document.forgetDescription()
         case .waitForDevice(let end):
             try await waitForDevice(until: end, because: error, for: document)
         case .waitForPlace(let pause, _):
@@ -201,14 +198,14 @@ extension Handoff {
                 guard (try? await Alarm.sleep(for: rest)) != nil else { return }
                 guard progress.stillness >= TransferRetry.stallPatience else { continue }
             }
-            let isThere = await connections.isWhereAnnounced(connection, plan.origin.id)
+            let isThere = connections.isWhereAnnounced(connection, plan.origin.id)
             guard isThere else { return await connection.abort() }
         }
     }
 
     /// The same while an answer is waited for on a connection that led to where the origin was.
     func leaveMoved(_ connection: Connection) async {
-        guard await connections.isWhereAnnounced(connection, plan.origin.id) else { return }
+        guard connections.isWhereAnnounced(connection, plan.origin.id) else { return }
         await leaveStalled(connection, LatestProgress())
     }
 

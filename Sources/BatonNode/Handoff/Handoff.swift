@@ -18,7 +18,8 @@ typealias HandoffID = Identifier<Handoff>
 /// One handoff on the continuing device, from the user's yes to *continued* or to one typed error.
 ///
 /// What happens is told through ``events``, which end with `continued` or `failed`.
-actor Handoff {
+@ControlLoop
+final class Handoff {
     nonisolated let id = HandoffID()
     nonisolated let plan: Plan
     nonisolated let events = HandoffEvents()
@@ -62,7 +63,7 @@ actor Handoff {
     nonisolated let choices: AsyncStream<String>
     private nonisolated let choice: AsyncStream<String>.Continuation
 
-    init(
+    nonisolated init(
         _ plan: Plan, connections: PeerConnections, documents: DocumentService, applications: Applications,
         files: SharedFiles, deadlines: HandoffDeadlines
     ) {
@@ -80,8 +81,8 @@ actor Handoff {
 
     /// Runs the handoff, on the node's control loop: somebody waits for the payload, and each change of threads on the
     /// way would be felt. What computes more leaves it.
-    nonisolated func start() -> Task<Void, Never> {
-        Task(executorPreference: connections.loop.taskExecutor) { await self.run() }
+    func start() -> Task<Void, Never> {
+        ControlLoop.task { await self.run() }
     }
 
     /// Runs the handoff to its end, which for an application is when it lets the activity go; cancelling the task
@@ -153,7 +154,7 @@ actor Handoff {
         isFinished = true
         guard let (connection, claim) = held else { return }
         held = nil
-        await connections.letGo(of: connection)
+        connections.letGo(of: connection)
         // In a task of its own: a cancelled handoff still lets go.
         await Task {
             _ = try? await withDeadline(deadlines.answer, "the origin did not answer") {
@@ -181,7 +182,7 @@ actor Handoff {
     func hold(_ claim: ClaimID, on connection: Connection) async throws(HandoffError) {
         let before = held
         held = (connection, claim)
-        await connections.hold(connection, insteadOf: before?.connection)
+        connections.hold(connection, insteadOf: before?.connection)
         guard !isFinished else {
             await finish()
             throw HandoffError(.cancelled, "the handoff was cancelled")
@@ -228,7 +229,7 @@ actor Handoff {
         try await announcePage(payload.webPageURL)
         // The user may have switched it off while the activity was on its way.
         do {
-            try await applications.requireOn(for: continuing?.application.identifier ?? "")
+            try applications.requireOn(for: continuing?.application.identifier ?? "")
         } catch {
             wasSwitchedOff = true
             throw error

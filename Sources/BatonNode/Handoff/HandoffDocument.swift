@@ -10,9 +10,10 @@ import struct SystemPackage.FilePath
 
 /// The document of one handoff: what the origin says that it is, and its bytes, which can be read in any order before
 /// it has arrived.
-actor HandoffDocument {
+@ControlLoop
+final class HandoffDocument {
     /// The most bytes of one read: 16 MiB.
-    static let readBound: UInt64 = 16 << 20
+    nonisolated static let readBound: UInt64 = 16 << 20
 
     /// Gives the claim, and a connection to present it on.
     typealias Presenting = @Sendable () async throws(HandoffError) -> (Connection, ClaimID)
@@ -31,7 +32,7 @@ actor HandoffDocument {
     private var place: FilePath?
 
     /// - Parameter place: where this device has it already.
-    init(
+    nonisolated init(
         _ documents: DocumentService, place: FilePath? = nil, presenting present: @escaping Presenting,
         approving approve: @escaping Approving
     ) {
@@ -121,11 +122,11 @@ actor HandoffDocument {
                     range, of: description, from: connection, claim: claim, to: stream
                 ) { (refused) throws(HandoffError) in try await self.description(insteadOf: refused) }
             }
-            await queue.leave()
+            queue.leave()
         } catch {
             // It is described anew to who reads again.
             if error.code == .documentChanged { forgetDescription(asked) }
-            await queue.leave()
+            queue.leave()
             throw error
         }
     }

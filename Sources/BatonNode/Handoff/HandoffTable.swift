@@ -5,14 +5,15 @@ import BatonDocuments
 import BatonMessages
 
 /// The handoffs of this device: those under way, and those whose activity an application holds on to.
-actor HandoffTable {
+@ControlLoop
+final class HandoffTable {
     /// Handoffs under way at once; one more is refused.
-    static let bound = 32
+    nonisolated static let bound = 32
     /// Activities that one application holds on to. Beyond it, its oldest is let go: no application continues so many,
     /// and an origin serves no more to one device (`ClaimBounds.ofOneDevice`).
-    static let boundHeldByOne = 32
+    nonisolated static let boundHeldByOne = 32
     /// Activities that all applications hold on to; beyond it, the oldest of all is let go.
-    static let boundHeld = 128
+    nonisolated static let boundHeld = 128
     /// How long a stopping node waits for handoffs that it has cancelled. A disk that hangs holds it up no longer.
     private static let cancelGrace = Duration.seconds(5)
 
@@ -30,6 +31,8 @@ actor HandoffTable {
     private var isStopped = false
     /// Says that a handoff has its task, or has been removed.
     private let (beginnings, beginning) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+
+    nonisolated init() {}
 
     subscript(id: HandoffID) -> Handoff? { entries[id]?.handoff }
 
@@ -75,11 +78,11 @@ actor HandoffTable {
     /// - Returns: what was continued, where all was in place before it could be ended.
     func endDetached(like plan: Handoff.Plan) async -> WireAcceptEvent.Continued? {
         for entry in detached(from: plan.origin.id, into: plan.destination) {
-            guard await entry.handoff.isOf(plan.activity), await entry.handoff.continued == nil else { continue }
+            guard entry.handoff.isOf(plan.activity), entry.handoff.continued == nil else { continue }
             entry.task?.cancel()
             await entry.task?.value
             // What was offered anew may be another version than the one that is in place now.
-            guard let continued = await entry.handoff.continued, await entry.handoff.activityID == plan.activity.id
+            guard let continued = entry.handoff.continued, entry.handoff.activityID == plan.activity.id
             else { continue }
             return continued
         }

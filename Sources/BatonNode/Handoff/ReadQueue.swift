@@ -3,12 +3,15 @@
 import BatonMessages
 
 /// Lets the reads of one document happen one after the other, in the order in which they came.
-actor ReadQueue {
+@ControlLoop
+final class ReadQueue {
     /// Reads that wait behind the one that is under way; one more is refused.
-    static let bound = 8
+    nonisolated static let bound = 8
 
     private var isTaken = false
     private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    nonisolated init() {}
 
     /// Reads that wait.
     var count: Int { waiting.count }

@@ -2,7 +2,7 @@
 
 import BatonAccount
 import BatonDiscovery
-package import BatonEventLoop
+import BatonEventLoop
 package import SystemPackage
 
 /// Announces an invitation on the local network, so that joiners find it without an address.
@@ -21,8 +21,8 @@ package struct InvitationAnnouncement: Sendable {
     /// An announcement that does nothing before ``run(telling:)``.
     ///
     /// - Throws: `Errno` if the system has no thread to give.
-    package init(of server: InvitationServer, on loop: EventLoop) throws(Errno) {
-        discovery = try .ofInvitations(on: loop)
+    package init(of server: InvitationServer) throws(Errno) {
+        discovery = try .ofInvitations()
         record = InvitationRecord(port: server.port, addresses: Announcer.ownAddresses())
     }
 
@@ -50,10 +50,10 @@ package struct InvitationAnnouncement: Sendable {
 
 extension ServiceDiscovery {
     /// A discovery of invitations, with a thread of its own.
-    static func ofInvitations(on loop: EventLoop) throws(Errno) -> ServiceDiscovery {
+    static func ofInvitations() throws(Errno) -> ServiceDiscovery {
         var configuration = DiscoveryConfiguration()
         configuration.serviceType = InvitationRecord.serviceType
         return ServiceDiscovery(
-            configuration: configuration, loop: loop, executor: try BlockingExecutor(name: "invitations"))
+            configuration: configuration, loop: ControlLoop.loop, executor: try BlockingExecutor(name: "invitations"))
     }
 }

@@ -43,8 +43,8 @@ package struct InvitationSearch: Sendable {
     /// A search that does nothing before ``run(telling:)``.
     ///
     /// - Throws: `Errno` if the system has no thread to give.
-    package init(on loop: EventLoop) throws(Errno) {
-        discovery = try .ofInvitations(on: loop)
+    package init() throws(Errno) {
+        discovery = try .ofInvitations()
     }
 
     /// Looks until ``stop()``. Call once.

@@ -9,7 +9,8 @@ import SwiftProtobuf
 /// types.
 ///
 /// It asks about one joiner at a time. Others are told that it is busy.
-package actor InvitationServer {
+@ControlLoop
+package final class InvitationServer {
     /// A change that the user is told about.
     package enum Event: Sendable {
         /// A joiner shows six digits; answer with ``InvitationServer/enter(_:)`` or ``InvitationServer/turnAway()``.
@@ -31,12 +32,12 @@ package actor InvitationServer {
     }
 
     /// The port that is tried first. It has no other meaning than that a firewall can let it in.
-    package static let port: UInt16 = 24748
+    package nonisolated static let port: UInt16 = 24748
 
     /// Connections that have not sent their first message. A further one closes the oldest. Default 8.
-    private static let maximumStrangers = 8
+    private nonisolated static let maximumStrangers = 8
     /// How long a connection may take for its first message: 5 s.
-    private static let firstMessageTime = Duration.seconds(5)
+    private nonisolated static let firstMessageTime = Duration.seconds(5)
     /// How long a joiner may take to open its commitment: 10 s.
     private static let openingTime = Duration.seconds(10)
     /// How long a device may take to say that it joined, at least: 60 s.
@@ -49,8 +50,6 @@ package actor InvitationServer {
     /// Where joiners reach this machine, the likeliest first.
     package nonisolated let addresses: [SocketAddress]
 
-    private let loop: EventLoop
-    nonisolated package var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     private let account: Account
     private var secrets: AccountSecrets?
     private let listener: Listener
@@ -65,15 +64,14 @@ package actor InvitationServer {
     /// Listens, and accepts nobody before ``start()``.
     ///
     /// - Parameter secrets: those of the account. They are dropped when the account is handed over.
-    package init(for account: Account, with secrets: AccountSecrets, on loop: EventLoop) throws(SocketError) {
+    package nonisolated init(for account: Account, with secrets: AccountSecrets) throws(SocketError) {
         self.account = account
         self.secrets = secrets
-        self.loop = loop
         let listener: Listener
         do throws(SocketError) {
-            listener = try Self.listen(at: Self.port, on: loop)
+            listener = try Self.listen(at: Self.port)
         } catch  where error.code == .addressInUse {
-            listener = try Self.listen(at: 0, on: loop)
+            listener = try Self.listen(at: 0)
         }
         self.listener = listener
         let port = listener.localAddress.port ?? 0
@@ -84,20 +82,18 @@ package actor InvitationServer {
         (events, yield) = AsyncStream.makeStream()
     }
 
-    private static func listen(at port: UInt16, on loop: EventLoop) throws(SocketError) -> Listener {
-        try Listener.onAllAddresses(port: port, on: loop, backlog: maximumStrangers, defersAccept: firstMessageTime)
+    private nonisolated static func listen(at port: UInt16) throws(SocketError) -> Listener {
+        try Listener.onAllAddresses(
+            port: port, on: ControlLoop.loop, backlog: maximumStrangers, defersAccept: firstMessageTime)
     }
 
     /// Begins to accept joiners. Call once.
     package func start() {
-        expiry = BatonEventLoop.Timer(on: loop) { [weak self] in
-            guard let self else { return }
-            Task { await self.stop(.time) }
-        }
+        expiry = BatonEventLoop.Timer { [weak self] in self?.stop(.time) }
         expiry?.schedule(after: ContinuousClock.now.duration(to: end))
         listener.start { [weak self] socket in
             guard let self else { return socket.close() }
-            self.assumeIsolated { $0.accept(socket) }
+            ControlLoop.assumeIsolated { self.accept(socket) }
         }
     }
 
@@ -105,24 +101,24 @@ package actor InvitationServer {
     ///
     /// - Returns: whether they were right.
     @discardableResult
-    package func enter(_ digits: String) async -> Bool {
+    package func enter(_ digits: String) -> Bool {
         let step = invitation.enter(digits)
         guard case .handOver(let deviceKey, let keys) = step else {
-            await take(step)
+            take(step)
             return false
         }
-        await handOver(to: deviceKey, keys)
+        handOver(to: deviceKey, keys)
         return true
     }
 
     /// Turns the joiner away. That counts as a failure: see ``Invitation/maximumFailures``.
-    package func turnAway() async {
-        await joiner?.close(saying: .turnedAway)
+    package func turnAway() {
+        joiner?.close(saying: .turnedAway)
     }
 
     /// Ends the invitation. Idempotent.
-    package func stop(_ reason: PairingEnd) async {
-        await take(invitation.stop(reason))
+    package func stop(_ reason: PairingEnd) {
+        take(invitation.stop(reason))
     }
 
     // MARK: - Joiners
@@ -130,48 +126,46 @@ package actor InvitationServer {
     private func accept(_ socket: Socket) {
         let stranger = PairingSocket(socket)
         strangers.append(stranger)
-        let oldest = strangers.count > Self.maximumStrangers ? strangers.removeFirst() : nil
-        Task {
-            await oldest?.close()
-            await serve(stranger)
-        }
+        if strangers.count > Self.maximumStrangers { strangers.removeFirst().close() }
+        Task { await serve(stranger) }
     }
 
     private func serve(_ socket: PairingSocket) async {
-        await socket.start()
-        let first = await Result { () async throws(PairingError) in
-            try await socket.receive([.commit], within: Self.firstMessageTime)
-        }
-        strangers.removeAll { $0 === socket }
+        socket.start()
         do {
-            let commit = try first.get()
-            guard invitation.isWaiting else { return await socket.close(saying: .busy) }
+            let commit = try await firstMessage(of: socket)
+            guard invitation.isWaiting else { return socket.close(saying: .busy) }
             let step = try invitation.receive(commit)
             joiner = socket
             await exchange(with: socket, step)
         } catch {
-            await socket.close(saying: error.reason)
+            socket.close(saying: error.reason)
         }
+    }
+
+    private func firstMessage(of stranger: PairingSocket) async throws(PairingError) -> PairingMessage {
+        defer { strangers.removeAll { $0 === stranger } }
+        return try await stranger.receive([.commit], within: Self.firstMessageTime)
     }
 
     /// Serves a joiner from its commitment to its end.
     private func exchange(with socket: PairingSocket, _ first: Invitation.Step) async {
         do {
-            if case .send(let key) = first { await socket.send(key) }
+            if case .send(let key) = first { socket.send(key) }
             let open = try await socket.receive([.open], within: Self.openingTime)
             if case .ask = try invitation.receive(open) { yield.yield(.asked) }
             // It comes when the user has typed the digits. The end of the invitation closes the socket.
             let done = try await socket.receive([.done], within: Invitation.lifetime + Self.joiningTime)
             let step = try invitation.receive(done)
-            await socket.close()
-            await take(step)
+            socket.close()
+            take(step)
         } catch {
-            await socket.close(saying: error.reason)
-            await take(invitation.lose())
+            socket.close(saying: error.reason)
+            take(invitation.lose())
         }
     }
 
-    private func handOver(to deviceKey: [UInt8], _ keys: PairingKeys) async {
+    private func handOver(to deviceKey: [UInt8], _ keys: PairingKeys) {
         guard let secrets else { return }
         self.secrets = nil
         let device = DeviceID(ed25519PublicKey: deviceKey)
@@ -181,17 +175,17 @@ package actor InvitationServer {
                 try WireHandOver(
                     account, secrets, to: deviceKey, wrappedBy: KeyEncryptionKey(keys.wrapping)
                 ).serializedBytes() as [UInt8]
-            await joiner?.send(.welcome(try keys.seal(content, .welcome)))
+            joiner?.send(.welcome(try keys.seal(content, .welcome)))
             end = max(end, .now + Self.joiningTime)
             expiry?.schedule(after: ContinuousClock.now.duration(to: end))
             yield.yield(.right(device))
         } catch {
-            await joiner?.close(saying: .turnedAway)
-            await finish(.failed("\(error)"))
+            joiner?.close(saying: .turnedAway)
+            finish(.failed("\(error)"))
         }
     }
 
-    private func take(_ step: Invitation.Step) async {
+    private func take(_ step: Invitation.Step) {
         switch step {
         case .send, .ask, .handOver, .ignore:
             break
@@ -201,23 +195,23 @@ package actor InvitationServer {
             joiner = nil
             yield.yield(.lost(left: left))
         case .joined(let name):
-            if let device { await finish(.joined(name: name, device)) }
+            if let device { finish(.joined(name: name, device)) }
         case .unconfirmed:
-            if let device { await finish(.unconfirmed(device)) }
+            if let device { finish(.unconfirmed(device)) }
         case .over(let reason):
-            await joiner?.close(saying: reason)
-            await finish(.over(reason))
+            joiner?.close(saying: reason)
+            finish(.over(reason))
         }
     }
 
-    private func finish(_ event: Event) async {
+    private func finish(_ event: Event) {
         yield.yield(event)
         yield.finish()
         expiry?.cancel()
         listener.close()
         secrets = nil
-        for stranger in strangers { await stranger.close() }
-        await joiner?.close()
+        for stranger in strangers { stranger.close() }
+        joiner?.close()
     }
 }
 
@@ -229,17 +223,6 @@ extension PairingError {
         case .version: .version
         case .timedOut: .time
         case .ended, .disconnected: nil
-        }
-    }
-}
-
-extension Result {
-    /// The result of an asynchronous function.
-    fileprivate init(catching body: () async throws(Failure) -> Success) async {
-        do {
-            self = .success(try await body())
-        } catch {
-            self = .failure(error)
         }
     }
 }

@@ -30,10 +30,11 @@ package struct PairingJoin: Sendable {
     ///     joined. If it throws, nothing was stored.
     /// - Throws: ``SocketError`` if the inviter cannot be reached, ``PairingError``, or the error of a parameter.
     package func run(
-        at addresses: [SocketAddress], on loop: EventLoop, show: (_ digits: String) throws -> Void,
+        at addresses: [SocketAddress], show: (_ digits: String) throws -> Void,
         store: (HandedOver) async throws -> Void
     ) async throws {
-        let socket = PairingSocket(try await Socket.connect(toAnyOf: addresses, on: loop, timeout: Self.patience))
+        let socket = PairingSocket(
+            try await Socket.connect(toAnyOf: addresses, on: ControlLoop.loop, timeout: Self.patience))
         await socket.start()
         do {
             let keys = try await exchange(over: socket, show)

@@ -7,19 +7,19 @@ import BatonEventLoop
 ///
 /// Nothing is read while no message is awaited, and nothing behind the awaited one. So a peer costs no more memory than
 /// one message of the awaited type.
-actor PairingSocket {
+@ControlLoop
+final class PairingSocket {
     private typealias Waiter = CheckedContinuation<Result<PairingMessage, PairingError>, Never>
 
     private let socket: Socket
-    nonisolated var unownedExecutor: UnownedSerialExecutor { socket.loop.asUnownedSerialExecutor() }
 
     private var reader: PairingReader?
     private var waiter: Waiter?
     private var deadline: BatonEventLoop.Timer?
     private var unsent: ArraySlice<UInt8> = []
 
-    /// Takes over a connection. Call ``start()`` next.
-    init(_ socket: Socket) {
+    /// Takes over a connection of the control loop. Call ``start()`` next.
+    nonisolated init(_ socket: Socket) {
         self.socket = socket
     }
 
@@ -27,11 +27,9 @@ actor PairingSocket {
     func start() {
         socket.pauseReading(true)
         socket.start(
-            onReadable: { [weak self] in self?.assumeIsolated { $0.read() } },
-            onWritable: { [weak self] in self?.assumeIsolated { $0.flush() } })
-        deadline = BatonEventLoop.Timer(on: socket.loop) { [weak self] in
-            self?.assumeIsolated { $0.finish(.failure(.timedOut)) }
-        }
+            onReadable: { [weak self] in ControlLoop.assumeIsolated { self?.read() } },
+            onWritable: { [weak self] in ControlLoop.assumeIsolated { self?.flush() } })
+        deadline = BatonEventLoop.Timer { [weak self] in self?.finish(.failure(.timedOut)) }
     }
 
     /// Sends a message. A failure shows when the next message is awaited.

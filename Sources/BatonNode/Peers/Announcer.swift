@@ -12,9 +12,10 @@ import Logging
 
 /// Keeps this device's sealed advertisement up to date.
 ///
-/// Lives on the node's control loop. It renews at half the time to live, follows changes of the machine's addresses,
+/// It renews at half the time to live, follows changes of the machine's addresses,
 /// and seals afresh, under a new salt and a new instance name and with a new port, in each rotation period.
-actor Announcer {
+@ControlLoop
+final class Announcer {
     /// What is true now.
     private struct Sealed {
         let settled: [[UInt8]]
@@ -25,9 +26,6 @@ actor Announcer {
         /// In seconds.
         let timeToLive: UInt16
     }
-
-    nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let discovery: ServiceDiscovery
     private let offers: Offers
@@ -41,11 +39,10 @@ actor Announcer {
     private var renewal: BatonEventLoop.Timer?
     private var isStopped = false
 
-    init(
+    nonisolated init(
         account: CurrentAccount, epoch: UInt64, listeners: PeerListeners, gate: GateKeeper, offers: Offers,
-        discovery: ServiceDiscovery, on loop: EventLoop, logger: Logger
+        discovery: ServiceDiscovery, logger: Logger
     ) {
-        self.loop = loop
         self.discovery = discovery
         self.offers = offers
         self.listeners = listeners
@@ -64,8 +61,8 @@ actor Announcer {
     /// or not something else has taken its place.
     ///
     /// - Parameter isRenewal: whether nothing has changed, so that nobody waits for it.
-    func publish(isRenewal: Bool = false) async {
-        let visible = await offers.visible
+    func publish(isRenewal: Bool = false) {
+        let visible = offers.visible
         guard let sealed = seal(visible) else { return }
         report { () throws(DiscoveryError) in
             try discovery.publish(
@@ -76,17 +73,17 @@ actor Announcer {
     }
 
     /// Begins a new period: a new salt, gate nonce, port and instance name.
-    func rotate() async {
-        await announceAnew { $0.beginPeriod() }
+    func rotate() {
+        announceAnew { $0.beginPeriod() }
     }
 
     /// Begins a new period under other keys: who does not have them finds nothing that it knew.
-    func rotate(to keys: GenerationKeys) async {
-        await announceAnew { $0.beginPeriod(with: keys) }
+    func rotate(to keys: GenerationKeys) {
+        announceAnew { $0.beginPeriod(with: keys) }
     }
 
-    private func announceAnew(_ begin: (inout AdvertisementSealer) -> Void) async {
-        let visible = await offers.visible
+    private func announceAnew(_ begin: (inout AdvertisementSealer) -> Void) {
+        let visible = offers.visible
         guard !isStopped else { return }
         begin(&sealer)
         gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
@@ -138,21 +135,18 @@ actor Announcer {
     /// - Parameter seconds: from now.
     private func renew(after seconds: UInt16) {
         if renewal == nil {
-            renewal = BatonEventLoop.Timer(on: loop) { [weak self] in
-                guard let self else { return }
-                Task { await self.publish(isRenewal: true) }
-            }
+            renewal = BatonEventLoop.Timer { [weak self] in self?.publish(isRenewal: true) }
         }
         renewal?.schedule(after: .seconds(Int(seconds)))
     }
 
     /// Where this machine can be reached, but for addresses of a link, which are the same in every network.
-    static func ownNetworkAddresses() -> Set<NetworkAddress> {
+    nonisolated static func ownNetworkAddresses() -> Set<NetworkAddress> {
         Set(ownAddresses().filter { $0.scope != .linkLocal })
     }
 
     /// Where this machine can be reached, the likeliest first.
-    static func ownAddresses() -> [NetworkAddress] {
+    nonisolated static func ownAddresses() -> [NetworkAddress] {
         let all = (try? InterfaceAddress.current()) ?? []
         let addresses = all.compactMap { NetworkAddress(bytes: $0.address.bytes) }
         func rank(_ address: NetworkAddress) -> Int {

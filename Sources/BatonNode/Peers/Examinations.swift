@@ -13,16 +13,14 @@ import SystemPackage
 /// Examines the road to a device of the account that asks for it.
 ///
 /// It connects to the address that the question comes from, and to no other, so that no device can make this one
-/// connect to a third. Lives on the node's control loop.
-actor Examinations {
+/// connect to a third.
+@ControlLoop
+final class Examinations {
     /// How long it listens for multicast DNS, and how long a connection may take: 3 s. No examination begins in this
     /// time after another one: a device that asks again and again makes this one send a few packets a second at most.
     static let duration = Duration.seconds(3)
     /// How long connecting and the handshake may take together: 3.5 s. The device that asks waits 4 s.
     static let dialing = Duration.milliseconds(3500)
-
-    nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let dialer: PeerDialer
     private let serviceType: String
@@ -33,10 +31,9 @@ actor Examinations {
     /// When the next one may begin.
     private var next: Instant?
 
-    init(dialer: PeerDialer, serviceType: String, on loop: EventLoop) {
+    nonisolated init(dialer: PeerDialer, serviceType: String) {
         self.dialer = dialer
         self.serviceType = serviceType
-        self.loop = loop
     }
 
     /// Answers a device.

@@ -13,8 +13,9 @@ import SwiftProtobuf
 /// What the other devices offer: the advertised activities, and those of devices that have more, or change more often
 /// than they may announce, which are asked.
 ///
-/// Lives on the node's control loop. Only a user's listing or accepting calls it, because asking makes a connection.
-actor PeerActivities {
+/// Only a user's listing or accepting calls it, because asking makes a connection.
+@ControlLoop
+final class PeerActivities {
     /// How often who watches asks a device again that changes more often than it may announce.
     private static let watchInterval = Duration.seconds(1)
 
@@ -42,9 +43,6 @@ actor PeerActivities {
         case watch
     }
 
-    nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
     private let directory: PeerDirectory
     private let connections: PeerConnections
     private let policy: PolicyKeeper
@@ -58,15 +56,13 @@ actor PeerActivities {
     /// asked.
     private var outdated: [DeviceID: UInt64] = [:]
 
-    init(
+    nonisolated init(
         directory: PeerDirectory, connections: PeerConnections, policy: PolicyKeeper,
-        handoffSwitch: HandoffSwitchKeeper, applications: Applications, answerDeadline: Duration = .seconds(3),
-        on loop: EventLoop
+        handoffSwitch: HandoffSwitchKeeper, applications: Applications, answerDeadline: Duration = .seconds(3)
     ) {
         self.answerDeadline = answerDeadline
         self.handoffSwitch = handoffSwitch
         self.applications = applications
-        self.loop = loop
         self.directory = directory
         self.connections = connections
         self.policy = policy
@@ -78,17 +74,17 @@ actor PeerActivities {
     /// - Parameter withRefused: the others as well, marked; and those that the user was told of before and that have
     ///   gone, as removed.
     func all(for purpose: Purpose, withRefused: Bool = false) async -> [WireActivityListing] {
-        guard await handoffSwitch.current.isOn else { return [] }
+        guard handoffSwitch.current.isOn else { return [] }
         let policy = await policy.current()
-        let peers = await directory.present
+        let peers = directory.present
         answers = answers.filter { entry in peers.contains { $0.device == entry.key } }
         outdated = outdated.filter { entry in peers.contains { $0.device == entry.key } }
         switch purpose {
         case .advertised, .look: break
         case .watch:
             // Where an application is off, what is listed depends on what is installed, which nothing tells of.
-            let isOff = await !handoffSwitch.current.offApplications.isEmpty
-            if isOff || peers.contains(where: isDoubtful) { await directory.remind(after: Self.watchInterval) }
+            let isOff = !handoffSwitch.current.offApplications.isEmpty
+            if isOff || peers.contains(where: isDoubtful) { directory.remind(after: Self.watchInterval) }
         }
         let allowed = await withTaskGroup(of: (Int, [WireActivityListing]).self) { group in
             // Of those that nothing has proved only some are dialled at a time: not always the same.
@@ -119,7 +115,7 @@ actor PeerActivities {
     func find(
         _ id: ActivityID, on device: String, orNewest: Bool, namesDocument: Bool = false
     ) async throws(HandoffError) -> Found {
-        guard let peer = await directory.peer(device), peer.isPresent else {
+        guard let peer = directory.peer(device), peer.isPresent else {
             throw HandoffError(.noSuchActivity, "the device \(device.prefix(8)) is not announced on this network now")
         }
         var summaries = await listings(of: peer, for: .look, isNamed: true).map(\.activity)
@@ -138,8 +134,8 @@ actor PeerActivities {
     }
 
     /// A device has said that it does not offer an activity: where it advertises it all the same, that is old.
-    func noteGone(_ activity: WireActivitySummary, of origin: PeerName) async {
-        guard let peer = await directory.peer(origin.id), peer.current.map({ Data($0.id) }) == activity.id else {
+    func noteGone(_ activity: WireActivitySummary, of origin: PeerName) {
+        guard let peer = directory.peer(origin.id), peer.current.map({ Data($0.id) }) == activity.id else {
             return
         }
         outdated[peer.device] = peer.news

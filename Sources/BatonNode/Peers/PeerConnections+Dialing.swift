@@ -8,7 +8,7 @@ import BatonTransport
 /// Making a connection to another device.
 extension PeerConnections {
     /// How often in a row a device may have moved before dialling it is given up: 8.
-    static let moveLimit = 8
+    nonisolated static let moveLimit = 8
 
     func dial(_ device: String) async throws(HandoffError) -> Connection {
         guard !isStopped else { throw HandoffError(.cancelled, "the node is stopping") }
@@ -17,7 +17,7 @@ extension PeerConnections {
         guard !account.isRevoked(device) else {
             throw HandoffError(.refused, Cause.revoked.sentence("the device \(id)"), examining: id)
         }
-        guard let peer = await directory.peer(device), !peer.addresses.isEmpty else {
+        guard let peer = directory.peer(device), !peer.addresses.isEmpty else {
             throw HandoffError(.peerUnreachable, "the device \(id) has not been seen on this network", examining: id)
         }
         do {
@@ -62,7 +62,7 @@ extension PeerConnections {
             }
             connecting[device] = nil
             if case .success(let socket) = result { return (socket, peer) }
-            guard let now = await directory.peer(device), now.addresses != peer.addresses, !Task.isCancelled else {
+            guard let now = directory.peer(device), now.addresses != peer.addresses, !Task.isCancelled else {
                 _ = try result.get()
                 break
             }

@@ -11,8 +11,9 @@ import Logging
 
 /// The live connections to other devices: dials, reuses, accepts, and closes what nobody uses.
 ///
-/// Lives on the node's control loop; the connections have loops of their own.
-actor PeerConnections {
+/// The connections have loops of their own.
+@ControlLoop
+final class PeerConnections {
     private struct Live {
         let connection: Connection
         var idleSince: Instant?
@@ -29,9 +30,6 @@ actor PeerConnections {
         /// Whether its connection is there, and has the place.
         var hasArrived = false
     }
-
-    nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     let loops: EventLoopGroup
     let dialer: PeerDialer
@@ -56,15 +54,14 @@ actor PeerConnections {
     private var network: NetworkMonitor?
     var isStopped = false
 
-    init(
+    nonisolated init(
         context: TLSContext, account: CurrentAccount, exchange: StateExchange, directory: PeerDirectory,
         service: PeerService, offers: Offers, loops: EventLoopGroup, limits: NodeLimits, budget: ReceiveBudget,
-        on loop: EventLoop, logger: Logger
+        logger: Logger
     ) {
         self.limits = limits
         dialPlaces = DialPlaces(bound: limits.unprovedDials)
         self.budget = budget
-        self.loop = loop
         self.loops = loops
         dialer = PeerDialer(context: context, account: account, limits: limits, loops: loops, budget: budget)
         self.account = account
@@ -94,7 +91,7 @@ actor PeerConnections {
     func connection(to device: String, isWanted: Bool) async throws(HandoffError) -> Connection {
         var elsewhere: Connection?
         for entry in live[device] ?? [] where entry.connection.isOpen {
-            guard await !isWhereAnnounced(entry.connection, device) else { return entry.connection }
+            guard !isWhereAnnounced(entry.connection, device) else { return entry.connection }
             elsewhere = entry.connection
         }
         do {
@@ -106,7 +103,7 @@ actor PeerConnections {
     }
 
     private func dialled(_ device: String, isWanted: Bool) async throws(HandoffError) -> Connection {
-        let peer = await directory.peer(device)
+        let peer = directory.peer(device)
         let isBrief = peer?.isProved != true && !isWanted
         let dial: Dial
         if let running = dialing[device] {
@@ -158,7 +155,7 @@ actor PeerConnections {
     }
 
     /// Whether a connection leads from an address that this device has to one that the other device has announced.
-    func isWhereAnnounced(_ connection: Connection, _ device: String) async -> Bool {
+    func isWhereAnnounced(_ connection: Connection, _ device: String) -> Bool {
         if let here = connection.localAddress.ipAddress, !here.isLoopback,
             let own = network?.addresses ?? (try? InterfaceAddress.current()),
             !own.contains(where: { $0.address == here })
@@ -166,7 +163,7 @@ actor PeerConnections {
             return false
         }
         guard let address = connection.remoteAddress.ipAddress else { return true }
-        return await directory.peer(device)?.addresses.contains { $0.ipAddress == address } ?? true
+        return directory.peer(device)?.addresses.contains { $0.ipAddress == address } ?? true
     }
 
     /// Knows from now on by whom this device's addresses are watched.
@@ -175,9 +172,9 @@ actor PeerConnections {
     }
 
     /// Something was announced: who is dialled where it is no longer is dialled where it is.
-    func announced() async {
+    func announced() {
         for (device, dial) in connecting {
-            let addresses = await directory.peer(device)?.addresses ?? []
+            let addresses = directory.peer(device)?.addresses ?? []
             if !addresses.isEmpty, addresses != dial.addresses { dial.attempt.cancel() }
         }
     }
@@ -204,12 +201,19 @@ actor PeerConnections {
 
     /// Takes a connection that another device dialled and that was let in.
     func accept(_ connection: Connection) async {
+        guard let device = await admit(connection) else { return }
+        await exchange.meet(connection, of: device)
+    }
+
+    /// - Returns: the device that is served from now on. Its place among the handshakes is free for another one.
+    private func admit(_ connection: Connection) async -> String? {
         let address = connection.remoteAddress.ipAddress
         guard !isStopped, places < limits.connections, handshakes < limits.handshakes,
             address.map({ handshakesByAddress[$0, default: 0] < limits.handshakesPerAddress }) ?? true
         else {
             logger.info("a connection from \(connection.remoteAddress) was closed: too many are there")
-            return await connection.close()
+            await connection.close()
+            return nil
         }
         handshakes += 1
         if let address { handshakesByAddress[address, default: 0] += 1 }
@@ -222,10 +226,10 @@ actor PeerConnections {
         do {
             let device = try await connection.establish(within: limits.handshakeDeadline)
             try await adopt(connection, of: device, isDialled: false)
-            // Not waited for: the place among the handshakes is free for another.
-            Task { await exchange.meet(connection, of: device) }
+            return device
         } catch {
             logger.info("a connection from \(connection.remoteAddress) ended: \(error)")
+            return nil
         }
     }
 
@@ -279,10 +283,10 @@ actor PeerConnections {
         if isDialled { dialing[device]?.hasArrived = true }
         armSweep()
         // What is asked is served on the loop from the first moment on.
-        Task(executorPreference: loop.taskExecutor) {
-            await self.directory.prove(device)
+        ControlLoop.task {
+            self.directory.prove(device)
             await self.serve(connection, of: device)
-            await self.forget(connection, of: device)
+            self.forget(connection, of: device)
         }
     }
 
@@ -290,8 +294,8 @@ actor PeerConnections {
     func serve(_ connection: Connection, of device: String) async {
         await withDiscardingTaskGroup { group in
             for await incoming in connection.incoming {
-                group.addTask {
-                    let name = await self.directory.name(of: device)
+                group.addTask { @ControlLoop @Sendable in
+                    let name = self.directory.name(of: device)
                     await self.service.serve(incoming, from: name, on: connection)
                 }
             }
@@ -308,19 +312,16 @@ actor PeerConnections {
     }
 
     /// A connection has ended, also one that never was adopted. A device with no other one may hold claims.
-    func forget(_ connection: Connection, of device: String) async {
+    func forget(_ connection: Connection, of device: String) {
         live[device]?.removeAll { $0.connection === connection }
         guard live[device]?.isEmpty != false else { return }
         live[device] = nil
-        await offers.decide { $0.connectionsEnded(of: device) }
+        offers.decide { $0.connectionsEnded(of: device) }
     }
 
     private func armSweep() {
         if sweep == nil {
-            sweep = BatonEventLoop.Timer(on: loop) { [weak self] in
-                guard let self else { return }
-                Task { await self.closeIdle() }
-            }
+            sweep = BatonEventLoop.Timer { [weak self] in Task { await self?.closeIdle() } }
         }
         if sweep?.isScheduled == false { sweep?.schedule(after: limits.idleLife / 4) }
     }
@@ -329,7 +330,7 @@ actor PeerConnections {
     private func closeIdle() async {
         for (device, entries) in live {
             for entry in entries {
-                let hasClaim = await offers.decide { $0.holdsClaim(device) }
+                let hasClaim = offers.decide { $0.holdsClaim(device) }
                 let isIdle = await entry.connection.isIdle && !hasClaim
                 guard let index = live[device]?.firstIndex(where: { $0.connection === entry.connection }) else {
                     continue

@@ -12,8 +12,9 @@ import Logging
 
 /// Knows the account's other devices: opens what discovery finds, and tells whoever watches.
 ///
-/// Lives on the node's control loop. Nothing that it cannot open changes any state, and it never dials.
-actor PeerDirectory {
+/// Nothing that it cannot open changes any state, and it never dials.
+@ControlLoop
+final class PeerDirectory {
     /// What can be watched.
     enum Subject: Sendable {
         /// What is known of the other devices.
@@ -32,17 +33,14 @@ actor PeerDirectory {
     }
 
     /// Those who watch the devices at once.
-    static let watcherBound = 32
+    nonisolated static let watcherBound = 32
     /// Sequence numbers are saved at most this often: a crash lets in no older advertisement than that.
     private static let saveInterval = Duration.seconds(30)
-
-    nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let discovery: ServiceDiscovery
     private let account: CurrentAccount
     private var opener: AdvertisementOpener
-    private let writer: LatestWriter<(ReplayGuard, KnownDevices)>
+    private let store: AccountStore
     private let logger: Logger
     private var replayGuard: ReplayGuard
     var table: PeerTable
@@ -54,35 +52,29 @@ actor PeerDirectory {
     private var fullKeyringRetries = FullKeyringRetries()
     private var presenceLog = PresenceLog()
     private var saved: KnownDevices
+    /// What is to be written next. A disk that is slow skips what was there in between.
+    private var unwritten: (ReplayGuard, KnownDevices)?
+    private var writing: Task<Void, Never>?
     private let (heard, hearing) = AsyncStream<OtherwiseKeyed>.makeStream(
         bufferingPolicy: .bufferingNewest(PeerTable.bound))
     /// What the DNS-SD responder of this machine does.
     private(set) var responder = ResponderState.idle
     private var watchers: [UUID: (subject: Subject, signal: AsyncStream<Void>.Continuation)] = [:]
-    private nonisolated let announcements = AnnouncementWaits()
+    private let announcements = WaitList<String>(bound: HandoffTable.bound, boundPerKey: HandoffTable.bound)
     private var expiryTimer: BatonEventLoop.Timer?
     private var reminder: BatonEventLoop.Timer?
     private var saveTimer: BatonEventLoop.Timer?
     private var fullKeyringTimer: BatonEventLoop.Timer?
 
     /// - Parameter epoch: under which this device announces itself; the default is after all that another one could.
-    init(
+    nonisolated init(
         account: CurrentAccount, epoch: UInt64 = .max, store: AccountStore, replayGuard: ReplayGuard,
-        known: KnownDevices, discovery: ServiceDiscovery, storage: BlockingExecutor, on loop: EventLoop,
-        logger: Logger
+        known: KnownDevices, discovery: ServiceDiscovery, logger: Logger
     ) {
         self.epoch = epoch
         outdated = OutdatedDevices(keys: account.value.currentKeys)
-        self.loop = loop
         self.discovery = discovery
-        writer = LatestWriter(on: storage) { seen in
-            do {
-                try store.save(seen.0)
-                try store.save(seen.1)
-            } catch {
-                logger.warning("what was seen of other devices could not be saved: \(error)")
-            }
-        }
+        self.store = store
         self.logger = logger
         self.replayGuard = replayGuard
         self.account = account
@@ -170,8 +162,8 @@ actor PeerDirectory {
         let id = UUID()
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         watchers[id] = (subject, continuation)
-        continuation.onTermination = { [weak self, loop] _ in
-            loop.execute { [weak self] in self?.assumeIsolated { $0.watchers[id] = nil } }
+        continuation.onTermination = { [weak self] _ in
+            ControlLoop.execute { [weak self] in self?.watchers[id] = nil }
         }
         continuation.yield()
         return stream
@@ -181,14 +173,14 @@ actor PeerDirectory {
     /// advertisement.
     func remind(after delay: Duration) {
         if reminder == nil {
-            reminder = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.changed() } }
+            reminder = BatonEventLoop.Timer { [weak self] in self?.changed() }
         }
         if reminder?.isScheduled == false { reminder?.schedule(after: delay) }
     }
 
     /// Waits until a record of a device comes, the same as before or another, at most for a time, or until the task is
     /// cancelled. One wait of each handoff that is under way.
-    nonisolated func awaitAnnouncement(of device: String, atMost pause: Duration) async {
+    func awaitAnnouncement(of device: String, atMost pause: Duration) async {
         await announcements.wait(for: device, atMost: pause)
     }
 
@@ -219,7 +211,7 @@ actor PeerDirectory {
         announcements.stop()
         hearing.finish()
         save()
-        await writer.drain()
+        await writing?.value
     }
 
     private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
@@ -273,7 +265,7 @@ actor PeerDirectory {
             return
         }
         let device = opened.advertisement.device
-        announcements.heard(device.description)
+        announcements.wake(device.description)
         // What it says now, and not what it said once.
         let lacksLists = opened.keys.generation < current.generation && verdict != .duplicate
         if lacksLists { table.note(0, of: device) }
@@ -323,9 +315,7 @@ actor PeerDirectory {
     private func armFullKeyringRetry() {
         guard let next = fullKeyringRetries.nextTurn else { return }
         if fullKeyringTimer == nil {
-            fullKeyringTimer = BatonEventLoop.Timer(on: loop) { [weak self] in
-                self?.assumeIsolated { $0.openWaiting() }
-            }
+            fullKeyringTimer = BatonEventLoop.Timer { [weak self] in self?.openWaiting() }
         }
         if fullKeyringTimer?.isScheduled == false { fullKeyringTimer?.schedule(at: next.nanoseconds) }
     }
@@ -431,7 +421,7 @@ actor PeerDirectory {
 
     private func armExpiry() {
         if expiryTimer == nil {
-            expiryTimer = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.expire() } }
+            expiryTimer = BatonEventLoop.Timer { [weak self] in self?.expire() }
         }
         guard let next = table.nextExpiry else {
             expiryTimer?.cancel()
@@ -447,7 +437,7 @@ actor PeerDirectory {
 
     private func scheduleSave() {
         if saveTimer == nil {
-            saveTimer = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.save() } }
+            saveTimer = BatonEventLoop.Timer { [weak self] in self?.save() }
         }
         switch replayGuard.saveNeed {
         case .none: break
@@ -461,7 +451,22 @@ actor PeerDirectory {
         guard replayGuard.saveNeed != .none || known != saved else { return }
         replayGuard.markSaved()
         saved = known
-        writer.submit((replayGuard, known))
+        unwritten = (replayGuard, known)
+        guard writing == nil else { return }
+        writing = Task {
+            while let (replayGuard, known) = unwritten.take() { await write(replayGuard, known) }
+            writing = nil
+        }
+    }
+
+    @StorageThread
+    private func write(_ replayGuard: ReplayGuard, _ known: KnownDevices) {
+        do {
+            try store.save(replayGuard)
+            try store.save(known)
+        } catch {
+            logger.warning("what was seen of other devices could not be saved: \(error)")
+        }
     }
 }
 

@@ -12,12 +12,11 @@ import Logging
 /// A port goes when the gate takes no token of its period any more: after ``Gate/periodGrace``, or sooner when others
 /// have followed in quick succession. What was accepted there stays. Where a new port cannot be had the last one serves
 /// another period, which is said in the log; one that the user has chosen serves all.
-///
-/// Every method is callable from anywhere.
-final class PeerListeners: Sendable {
+@ControlLoop
+final class PeerListeners {
     /// Listeners at once, a descriptor each: as many as there are periods that count. What served none of these is
     /// closed.
-    static var bound: Int { Gate.periodBound }
+    nonisolated static var bound: Int { Gate.periodBound }
 
     private struct Entry {
         let listener: Listener
@@ -33,24 +32,19 @@ final class PeerListeners: Sendable {
         }
     }
 
-    private struct State {
-        /// That of the present period comes last, and has no end yet. None once closed.
-        var listeners: [Entry]
-        /// The number of the present period.
-        var period = 0
-        /// Of the present period; after the end, of the last.
-        var port: UInt16
-        var onAccept: (@Sendable (Socket) -> Void)?
-        /// Armed for the first listener whose time ends. Made when there is one.
-        var expiry: Timer?
-    }
-
-    let loop: EventLoop
     let isFixed: Bool
     private let grace: Duration
     private let logger: Logger
     private let open: @Sendable () throws(SocketError) -> Listener
-    private let state: Lock<State>
+    /// That of the present period comes last, and has no end yet. None once closed.
+    private var listeners: [Entry]
+    /// The number of the present period.
+    private var period = 0
+    /// What the present period's advertisements name; after the end, the last one's.
+    private(set) var port: UInt16
+    private var onAccept: (@Sendable (Socket) -> Void)?
+    /// Armed for the first listener whose time ends. Made when there is one.
+    private var expiry: Timer?
 
     /// Listens for the first period; nobody is accepted yet.
     ///
@@ -59,33 +53,26 @@ final class PeerListeners: Sendable {
     ///   - addresses: where the machine can be reached now, but for those of a link, which are the same in every
     ///     network.
     ///   - grace: how long a port outlives its period.
-    ///   - loop: where connections are accepted.
-    ///   - open: listens at a port that nothing else has, on `loop`.
-    init(
-        isFixed: Bool, at addresses: Set<NetworkAddress>, grace: Duration = Gate.periodGrace, on loop: EventLoop,
-        logger: Logger, open: @escaping @Sendable () throws(SocketError) -> Listener
+    ///   - open: listens on the control loop, at a port that nothing else has.
+    nonisolated init(
+        isFixed: Bool, at addresses: Set<NetworkAddress>, grace: Duration = Gate.periodGrace, logger: Logger,
+        open: @escaping @Sendable () throws(SocketError) -> Listener
     ) throws(SocketError) {
-        self.loop = loop
         self.isFixed = isFixed
         self.grace = grace
         self.logger = logger
         self.open = open
         let first = try open()
-        let entry = Entry(listener: first, period: 0, addresses: addresses)
-        state = Lock(State(listeners: [entry], port: first.localAddress.port ?? 0))
+        listeners = [Entry(listener: first, period: 0, addresses: addresses)]
+        port = first.localAddress.port ?? 0
     }
-
-    /// What the present period's advertisements name.
-    var port: UInt16 { state.withLock { $0.port } }
 
     /// Starts accepting, now and in all periods to come.
     ///
     /// - Parameter onAccept: as ``Listener/start(onTrouble:onAccept:)`` has it.
     func start(onAccept: @escaping @Sendable (Socket) -> Void) {
-        state.withLock { state in
-            state.onAccept = onAccept
-            for entry in state.listeners { start(entry.listener, onAccept) }
-        }
+        self.onAccept = onAccept
+        for entry in listeners { start(entry.listener, onAccept) }
     }
 
     private func start(_ listener: Listener, _ onAccept: @escaping @Sendable (Socket) -> Void) {
@@ -99,66 +86,46 @@ final class PeerListeners: Sendable {
     ///
     /// - Parameter addresses: as when it was made.
     func beginPeriod(at addresses: Set<NetworkAddress>) {
-        guard !isFixed else { return }
+        guard !isFixed, let last = listeners.indices.last else { return }
+        period += 1
         do throws(SocketError) {
-            // What is closed already takes in no other.
             let fresh = try open()
-            let closed = state.withLock { state in add(fresh, at: addresses, to: &state) }
-            for listener in closed { listener.close() }
+            listeners[last].until = .now + grace
+            listeners.append(Entry(listener: fresh, period: period, addresses: addresses))
+            port = fresh.localAddress.port ?? 0
+            if let onAccept { start(fresh, onAccept) }
+            close { $0.period <= period - Self.bound || !$0.isWhere(addresses) }
+            armExpiry()
         } catch {
-            state.withLock { state in
-                guard let last = state.listeners.indices.last else { return }
-                state.period += 1
-                state.listeners[last].period = state.period
-                state.listeners[last].addresses = addresses
-            }
+            listeners[last].period = period
+            listeners[last].addresses = addresses
             logger.warning("the next period has the port of the last one, for no other can be had: \(error)")
         }
     }
 
-    /// - Returns: what has to go for it.
-    private func add(_ fresh: Listener, at addresses: Set<NetworkAddress>, to state: inout State) -> [Listener] {
-        guard let last = state.listeners.indices.last, let port = fresh.localAddress.port else { return [fresh] }
-        state.listeners[last].until = .now + grace
-        state.period += 1
-        let oldest = state.period - Self.bound
-        let kept = state.listeners.filter { $0.period > oldest && $0.isWhere(addresses) }
-        let closed = state.listeners.map(\.listener).filter { listener in
-            !kept.contains { $0.listener === listener }
-        }
-        state.listeners = kept + [Entry(listener: fresh, period: state.period, addresses: addresses)]
-        state.port = port
-        if let onAccept = state.onAccept { start(fresh, onAccept) }
-        armExpiry(&state)
-        return closed
+    private func close(where isOver: (Entry) -> Bool) {
+        for entry in listeners where isOver(entry) { entry.listener.close() }
+        listeners.removeAll(where: isOver)
     }
 
-    private func armExpiry(_ state: inout State) {
-        guard let until = state.listeners.first?.until else { return }
-        let expiry = state.expiry ?? Timer(on: loop) { [weak self] in self?.expire() }
-        state.expiry = expiry
+    private func armExpiry() {
+        guard let until = listeners.first?.until else { return }
+        let expiry = expiry ?? Timer { [weak self] in self?.expire() }
+        self.expiry = expiry
         expiry.schedule(at: until.nanoseconds)
     }
 
     /// Closes those whose time is over.
     private func expire() {
         let now = Instant.now
-        let expired = state.withLock { state in
-            let expired = state.listeners.prefix { $0.until.map { $0 <= now } ?? false }
-            state.listeners.removeFirst(expired.count)
-            armExpiry(&state)
-            return expired.map(\.listener)
-        }
-        for listener in expired { listener.close() }
+        close { $0.until.map { $0 <= now } ?? false }
+        armExpiry()
     }
 
     /// Stops listening, for good. Idempotent.
     func close() {
-        let (listeners, expiry) = state.withLock { state in
-            defer { state = State(listeners: [], port: state.port) }
-            return (state.listeners.map(\.listener), state.expiry)
-        }
         expiry?.cancel()
-        for listener in listeners { listener.close() }
+        expiry = nil
+        close { _ in true }
     }
 }

@@ -13,6 +13,7 @@ import SwiftProtobuf
 ///
 /// Everything is pull: nothing leaves this device that the other side has not asked for, and documents, streams and
 /// *continued* need a claim.
+@ControlLoop
 struct PeerService: Sendable {
     let offers: Offers
     let documents: DocumentService
@@ -20,11 +21,11 @@ struct PeerService: Sendable {
     /// Of the node's budget, for continuation streams.
     let streams: ByteBudget.Part
     /// How long an application may take to answer whether it takes a continuation stream.
-    let streamDeadline: Duration
+    nonisolated let streamDeadline: Duration
     /// `nil` if this node does not examine the road to other devices.
     let examinations: Examinations?
 
-    init(
+    nonisolated init(
         offers: Offers, documents: DocumentService, exchange: StateExchange, streams: ByteBudget.Part,
         streamDeadline: Duration = .seconds(5), examinations: Examinations? = nil
     ) {
@@ -65,7 +66,7 @@ struct PeerService: Sendable {
             case .release(let request):
                 let claim = try claimID(request.claimID)
                 let reason = request.hasFailure ? HandoffError(request.failure).shortened : nil
-                await offers.decide { $0.release(claim, by: device, because: reason) }
+                offers.decide { $0.release(claim, by: device, because: reason) }
                 try await stream.respond(.release(.init()))
                 await stream.finish()
             case .examination(let request):
@@ -112,7 +113,7 @@ struct PeerService: Sendable {
 
     private func list(on stream: BatonTransport.Stream) async throws(HandoffError) {
         await offers.replaced()
-        try await stream.answer(.activityList(.init()), following: await offers.visible.reversed().map(\.summary))
+        try await stream.answer(.activityList(.init()), following: offers.visible.reversed().map(\.summary))
     }
 
     private func payload(
@@ -129,19 +130,22 @@ struct PeerService: Sendable {
         _ id: ActivityID, to device: PeerName, on stream: BatonTransport.Stream, of offers: Offers
     ) async throws(HandoffError) {
         let claim = ClaimID()
-        let watching = Task(executorPreference: offers.loop.taskExecutor) {
-            await stream.untilClosedOrCancelled()
-            guard !Task.isCancelled else { return }
-            var reason = HandoffError(.connectionLost, "the connection ended")
-            do throws(TransportError) { _ = try await stream.read() } catch { reason = HandoffError(error) }
-            await offers.decide { [reason] in $0.release(claim, by: device, because: loss(reason)) }
-        }
         let payload: WireActivityPayload
         do {
-            defer { watching.cancel() }
+            async let _: Void = release(claim, of: offers, by: device, whenGone: stream)
             payload = try await offers.claim(id, by: device, as: claim).payload
         }
         try await answer(claim, payload, on: stream, for: device, of: offers)
+    }
+
+    private static func release(
+        _ claim: ClaimID, of offers: Offers, by device: PeerName, whenGone stream: BatonTransport.Stream
+    ) async {
+        await stream.untilClosedOrCancelled()
+        guard !Task.isCancelled else { return }
+        var reason = HandoffError(.connectionLost, "the connection ended")
+        do throws(TransportError) { _ = try await stream.read() } catch { reason = HandoffError(error) }
+        offers.decide { [reason] in $0.release(claim, by: device, because: loss(reason)) }
     }
 
     /// Gives a device the activity that it has claimed. A claim that it does not come to know of goes again.
@@ -157,7 +161,7 @@ struct PeerService: Sendable {
                         $0.claimID = Data(claim.bytes)
                     }))
         } catch {
-            await offers.decide { $0.release(claim, by: device, because: loss(error)) }
+            offers.decide { $0.release(claim, by: device, because: loss(error)) }
             throw error
         }
         await stream.finish()
@@ -166,13 +170,13 @@ struct PeerService: Sendable {
         } catch {
             // A device that no longer waited for the answer aborts instead of ending: nobody knows of the claim.
             if case .reset = error.code {
-                await offers.decide { $0.release(claim, by: device, because: loss(HandoffError(error))) }
+                offers.decide { $0.release(claim, by: device, because: loss(HandoffError(error))) }
             }
         }
     }
 
     /// Why a device did not take an answer; `nil` where its user has cancelled, which is told apart from all else.
-    private static func loss(_ error: HandoffError) -> HandoffError? {
+    private nonisolated static func loss(_ error: HandoffError) -> HandoffError? {
         switch error.code {
         case .cancelled: nil
         case .timedOut: HandoffError(.timedOut, "the device had waited for too long when the activity was there")
@@ -184,8 +188,8 @@ struct PeerService: Sendable {
         _ request: WireContinuationStreamRequest, from device: PeerName, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         let id = try claimID(request.claimID)
-        let claim = try await offers.decide { $0.present(id, by: device) }.get()
-        let application = try await offers.application(of: claim)
+        let claim = try offers.decide { $0.present(id, by: device) }.get()
+        let application = try offers.application(of: claim)
         let late = "the application that offers it did not answer"
         let (_, toApplication) = try await withDeadline(streamDeadline, late) {
             try await application.request(
@@ -204,7 +208,7 @@ struct PeerService: Sendable {
         _ request: WireContinuedRequest, from device: PeerName, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         let claim = try claimID(request.claimID)
-        try await offers.decide { $0.setContinued(claim, by: device) }.get()
+        try offers.decide { $0.setContinued(claim, by: device) }.get()
         try await stream.respond(.continued(.init()))
         await stream.finish()
     }

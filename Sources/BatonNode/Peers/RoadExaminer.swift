@@ -9,6 +9,7 @@ import FoundationEssentials
 import SwiftProtobuf
 
 /// Examines the road from this device to another one, for `baton doctor`.
+@ControlLoop
 struct RoadExaminer: Sendable {
     /// How long a connection may take (3 s), the handshake on it (2 s), and the answer of the device (4 s).
     static let (connecting, proving, answering) = (Duration.seconds(3), Duration.seconds(2), Duration.seconds(4))
@@ -24,7 +25,7 @@ struct RoadExaminer: Sendable {
     func examine(_ request: WireExamineRequest) async -> WireExamineResponse {
         var answer = WireExamineResponse()
         guard !account.isRevoked(request.deviceID) else { return answer }
-        let known = await directory.peer(request.deviceID)
+        let known = directory.peer(request.deviceID)
         let (announced, door) = opened(request, known)
         let addresses = SocketAddress.ofOthers(announced)
         answer.addresses = addresses.map(\.description)
@@ -37,18 +38,19 @@ struct RoadExaminer: Sendable {
                 let duration = ContinuousClock.now - began
                 answer.dialMs = UInt32(clamping: Int(duration / .milliseconds(1)))
                 // The device may ask for the revocation lists of this one before it serves anything.
-                let serving = Task { await connections.serve(connection, of: request.deviceID) }
-                await ask(request, over: connection, &answer)
-                serving.cancel()
-                await connection.close()
-                await connections.forget(connection, of: request.deviceID)
+                do {
+                    async let _: Void = connections.serve(connection, of: request.deviceID)
+                    await ask(request, over: connection, &answer)
+                    await connection.close()
+                }
+                connections.forget(connection, of: request.deviceID)
                 return answer
             } catch {
                 answer.reach = WireReach(error)
                 answer.failure = HandoffError(wrapping: error).failure
             }
         }
-        if let connection = await connections.openConnection(with: request.deviceID) {
+        if let connection = connections.openConnection(with: request.deviceID) {
             answer.byItsConnection = true
             await ask(request, over: connection, &answer)
         }
@@ -69,14 +71,14 @@ struct RoadExaminer: Sendable {
     }
 
     /// How far the first time is ahead of the second. The device may say any number.
-    static func difference(_ time: UInt64, _ now: UInt64) -> Int64 {
+    nonisolated static func difference(_ time: UInt64, _ now: UInt64) -> Int64 {
         time >= now ? Int64(clamping: time - now) : -Int64(clamping: now - time)
     }
 
     private func ask(
         _ request: WireExamineRequest, over connection: Connection, _ answer: inout WireExamineResponse
     ) async {
-        let nonce = Data(await announcer.gateNonce)
+        let nonce = Data(announcer.gateNonce)
         let question = WireExaminationRequest.with {
             $0.port = UInt32(listeners.port)
             $0.gateNonce = nonce

@@ -6,7 +6,7 @@ import BatonAccount
 ///
 /// No device has more than half of the places, nor two turns at once, nor one while it rests. The turn of a device that
 /// has gone in the middle is another one's until it is back.
-struct AcceptanceQueue<Candidate> {
+struct AcceptanceQueue<Candidate: Sendable>: Sendable {
     /// How many whose devices have gone keep no turn: each is waited for at its place of all handoffs. One more keeps
     /// it.
     static var awayBound: Int { 8 }

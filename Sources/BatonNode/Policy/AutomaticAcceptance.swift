@@ -17,10 +17,11 @@ import struct SystemPackage.FilePath
 /// A document is looked at once, when it becomes another device's current activity; what a rule accepts goes the road
 /// of every handoff. A device that no connection has shown is met first: whoever has the account's keys can announce
 /// others that do not exist. What is said before it is fetched is held against the rule again, because an advertisement
-/// is only what a device says of itself. Lives on the node's control loop.
-actor AutomaticAcceptance {
+/// is only what a device says of itself.
+@ControlLoop
+final class AutomaticAcceptance {
     /// Documents that are fetched at once.
-    static let concurrency = 2
+    nonisolated static let concurrency = 2
     /// How often it is tried to open the folder of a rule for a document, where it does not open in time.
     static let openingAttempts = 3
 
@@ -43,16 +44,13 @@ actor AutomaticAcceptance {
         }
     }
 
-    private struct Candidate {
+    private struct Candidate: Sendable {
         let peer: Peer
         let summary: WireActivitySummary
         let subject: AcceptPolicy.Subject
         /// How often its folder did not open in time.
         var failedOpenings = 0
     }
-
-    nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let policy: PolicyKeeper
     private let taken: TakenActivities
@@ -84,11 +82,11 @@ actor AutomaticAcceptance {
     /// - Parameters:
     ///   - bound: see ``NodeLimits/acceptedWaiting``.
     ///   - openDestination: opens the folder of a rule, where a test does it otherwise.
-    init(
+    nonisolated init(
         policy: PolicyKeeper, taken: TakenActivities, directory: PeerDirectory, connections: PeerConnections,
         exchange: StateExchange, documents: DocumentService, handoffs: HandoffTable, applications: Applications,
         handoffSwitch: HandoffSwitchKeeper, files: SharedFiles, deadlines: HandoffDeadlines, bound: Int,
-        on loop: EventLoop, logger: Logger,
+        logger: Logger,
         openDestination: (@Sendable (FilePath) async throws -> DestinationFolder)? = nil
     ) {
         self.policy = policy
@@ -103,19 +101,18 @@ actor AutomaticAcceptance {
         self.files = files
         self.deadlines = deadlines
         queue = AcceptanceQueue(concurrency: Self.concurrency, bound: bound)
-        self.loop = loop
         self.logger = logger
         self.openDestination = openDestination ?? { try await documents.openDestination($0) }
     }
 
     /// Follows what other devices offer until the task is cancelled; then nothing new is begun.
     func run() async {
-        guard let changes = try? await directory.watch() else { return }
+        guard let changes = try? directory.watch() else { return }
         // A file that is wrong is said at the start, not when the first document comes.
         _ = await policy.current()
         for await _ in changes {
-            guard await handoffSwitch.current.isOn else { continue }
-            let present = await directory.present
+            guard handoffSwitch.current.isOn else { continue }
+            let present = directory.present
             enterLeft(by: Set(present.map(\.device)))
             for peer in present where !Task.isCancelled { await consider(peer) }
         }
@@ -144,11 +141,11 @@ actor AutomaticAcceptance {
     }
 
     /// Keeps something for as long as Handoff is off.
-    private func leave(_ candidate: Candidate) async {
+    private func leave(_ candidate: Candidate) {
         left.append(candidate)
         if left.count > queue.bound { say(tooMany: left.removeFirst()) }
         // It may have been switched on since that was asked.
-        if await handoffSwitch.current.isOn { await directory.changed() }
+        if handoffSwitch.current.isOn { directory.changed() }
     }
 
     /// Handoff is on: what was left has its turn again, of devices that are there.
@@ -180,7 +177,7 @@ actor AutomaticAcceptance {
                 switch outcome {
                 case .done, .failed: break
                 case .waits(let candidate): enter(candidate)
-                case .left(let candidate): await leave(candidate)
+                case .left(let candidate): leave(candidate)
                 }
                 startNext()
                 guard outcome.rests else { return }
@@ -192,8 +189,8 @@ actor AutomaticAcceptance {
     }
 
     /// - Returns: whether Handoff is off by now, for as long as which the document is left.
-    private func isLeft(_ what: String) async -> Bool {
-        guard await !handoffSwitch.current.isOn else { return false }
+    private func isLeft(_ what: String) -> Bool {
+        guard !handoffSwitch.current.isOn else { return false }
         say(left: what)
         return true
     }
@@ -201,8 +198,8 @@ actor AutomaticAcceptance {
     private func say(left what: String) { logger.notice("\(what) is left until Handoff is on again") }
 
     /// What becomes of a document that is not begun with now: Handoff is off, or the node stops.
-    private func postponement(of candidate: Candidate, _ what: String) async -> Outcome? {
-        if await isLeft(what) { return .left(candidate) }
+    private func postponement(of candidate: Candidate, _ what: String) -> Outcome? {
+        if isLeft(what) { return .left(candidate) }
         return isOver ? .waits(candidate) : nil
     }
 
@@ -214,7 +211,7 @@ actor AutomaticAcceptance {
             return .done
         }
         let what = "accept policy, line \(rule.line): “\(summary.title)” from \(peer.name)"
-        guard await !isLeft(what) else { return .left(candidate) }
+        guard !isLeft(what) else { return .left(candidate) }
         let handoff: Handoff
         do {
             handoff = Handoff(
@@ -228,7 +225,7 @@ actor AutomaticAcceptance {
             return afterFailedOpening(candidate, what, error)
         }
         do {
-            try await handoffs.insert(handoff)
+            try handoffs.insert(handoff)
         } catch {
             if error.code == .destinationExists {
                 logger.notice("\(what) is left to the user, who is receiving it there")
@@ -239,12 +236,12 @@ actor AutomaticAcceptance {
         }
         let outcome: Outcome
         do {
-            if let postponement = await postponement(of: candidate, what) {
+            if let postponement = postponement(of: candidate, what) {
                 outcome = postponement
             } else if try await !taken.insert(id, of: peer.device.description) {
                 logger.notice("\(what) was begun with before, and is not taken over again")
                 outcome = .done
-            } else if let postponement = await postponement(of: candidate, what) {
+            } else if let postponement = postponement(of: candidate, what) {
                 // The node has stopped, or the user has switched it off, while that was written.
                 try await taken.remove(id, of: peer.device.description)
                 outcome = postponement
@@ -255,7 +252,7 @@ actor AutomaticAcceptance {
                 let isWell = await follow(handoff, of: peer.device, what)
                 // By the user of this device, and on again by now, perhaps: another one that says so is not asked
                 // without end.
-                let isLeft = await handoff.wasSwitchedOff
+                let isLeft = handoff.wasSwitchedOff
                 if isLeft { say(left: what) }
                 await task.value
                 if isLeft { try await taken.remove(id, of: peer.device.description) }
@@ -265,7 +262,7 @@ actor AutomaticAcceptance {
             logger.warning("\(what) was not taken over: \(error)")
             outcome = .failed
         }
-        await handoffs.remove(handoff)
+        handoffs.remove(handoff)
         return outcome
     }
 

@@ -13,10 +13,8 @@ import struct SystemPackage.FilePath
 /// refuses, and while it cannot be read, only what it refused when this keeper could last read it.
 ///
 /// It lives on the node's storage thread, because a configuration folder may be on a disk that blocks.
-actor PolicyKeeper {
-    private nonisolated let executor: BlockingExecutor
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
+@StorageThread
+final class PolicyKeeper {
     private let path: FilePath
     private let userHome: FilePath?
     private let logger: Logger
@@ -26,10 +24,9 @@ actor PolicyKeeper {
     /// What is wrong with the file, for people; `nil` where nothing is.
     private var problem: String?
 
-    init(path: FilePath, userHome: FilePath?, on executor: BlockingExecutor, logger: Logger) {
+    nonisolated init(path: FilePath, userHome: FilePath?, logger: Logger) {
         self.path = path
         self.userHome = userHome
-        self.executor = executor
         self.logger = logger
     }
 

@@ -10,21 +10,18 @@ import struct SystemPackage.FilePath
 /// Which activities were taken over by a rule: each once, also when the node is started again.
 ///
 /// One line each, device and activity, in a file of the state folder. It lives on the node's storage thread.
-actor TakenActivities {
+@StorageThread
+final class TakenActivities {
     /// The most that are remembered; the oldest are forgotten. A line has at most 66 bytes.
-    static let bound = 512
+    nonisolated static let bound = 512
     /// The most of one device, so that none makes the others' forgotten.
-    static let boundPerDevice = 64
-
-    private nonisolated let executor: BlockingExecutor
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    nonisolated static let boundPerDevice = 64
 
     private let path: String
     private var entries: [String]?
 
-    init(path: String, on executor: BlockingExecutor) {
+    nonisolated init(path: String) {
         self.path = path
-        self.executor = executor
     }
 
     /// Notes an activity, before it is taken.

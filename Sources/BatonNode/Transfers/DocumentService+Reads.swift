@@ -246,15 +246,16 @@ extension DocumentService {
             try await body()
             return false
         }
-        let leaving = Task {
-            guard (try? await Alarm.sleep(for: patience)) != nil else { return false }
-            await origin.reset(.cancelled)
-            return true
+        let isLeft = Lock(false)
+        do {
+            async let _: Void = {
+                guard (try? await Alarm.sleep(for: patience)) != nil else { return }
+                await origin.reset(.cancelled)
+                isLeft.withLock { $0 = true }
+            }()
+            try await body()
         }
-        defer { leaving.cancel() }
-        try await body()
-        leaving.cancel()
-        return await leaving.value
+        return isLeft.withLock { $0 }
     }
 
     /// Writes a buffer, and waits until it can be filled again.

@@ -221,27 +221,23 @@ extension DocumentService {
                     }
                 }
                 try await writer.begin(missing)
-                upstream.beginReports(every: repeatInterval)
                 let lowerReadBound: @Sendable () async -> Void = { await stream.lowerReadBound() }
-                try await withStallWatch(stallDeadline, shortening: lowerReadBound) { watch in
-                    try await receive(stream, into: writer, noting: report, within: watch) {
-                        progress(report)
-                        try upstream.requireReports()
+                let path = try await upstream.reporting(every: repeatInterval) { () -> [UInt8]? in
+                    try await withStallWatch(stallDeadline, shortening: lowerReadBound) { watch in
+                        try await receive(stream, into: writer, noting: report, within: watch) {
+                            progress(report)
+                            try upstream.requireReports()
+                        }
                     }
+                    // More than can be asked for at once may have been missing.
+                    guard try await writer.missing().isEmpty || !requiringAll else { return nil }
+                    report.begin(.disk)
+                    return try await writer.commit().bytes
                 }
-                // More than can be asked for at once may have been missing.
-                guard try await writer.missing().isEmpty || !requiringAll else {
-                    await upstream.endReports()
-                    await stream.finish()
-                    continue
-                }
-                report.begin(.disk)
-                let path = try await writer.commit().bytes
-                await upstream.endCommitted()
+                if path != nil { await upstream.tellCommitted() }
                 await stream.finish()
-                return path
+                if let path { return path }
             } catch {
-                await upstream.endReports()
                 await stream.reset(.cancelled)
                 throw error
             }

@@ -133,17 +133,19 @@ extension DocumentService {
     private func whileOpen<Value: Sendable>(
         _ stream: BatonTransport.Stream, _ work: @escaping @Sendable () async throws(HandoffError) -> Value
     ) async throws(HandoffError) -> Value {
-        let working = Task { try await work() }
-        let watching = Task {
-            await stream.untilClosedOrCancelled()
-            working.cancel()
-        }
-        defer { watching.cancel() }
         do {
-            return try await withTaskCancellationHandler {
-                try await working.value
-            } onCancel: {
-                working.cancel()
+            return try await withThrowingTaskGroup(of: Value?.self) { group in
+                group.addTask { try await work() }
+                group.addTask {
+                    await stream.untilClosedOrCancelled()
+                    return nil
+                }
+                defer { group.cancelAll() }
+                while let result = try await group.next() {
+                    if let result { return result }
+                    group.cancelAll()
+                }
+                throw CancellationError()
             }
         } catch {
             throw HandoffError(documentCause: error)
@@ -247,24 +249,15 @@ extension DocumentService {
         report.hear(.disk)
         let latest = LatestProgress()
         latest.set(report)
-        let repeating = Task { [offers] in
-            await latest.repeatWhileStill { progress in
+        return try await latest.repeating(
+            { [offers] progress in
                 var progress = progress
                 progress.bottleneck = WireTransferBottleneck(here: .link, there: report.bottleneckThere)
                 await offers.decide { [progress] in $0.report(progress, of: claim) }
-            }
-        }
-        let result: Result<SignatureIndex?, HandoffError>
-        do throws(HandoffError) {
-            result = .success(
-                try await upstream.signatures(pieceSize: request.pieceSize, areKept: areKept) { report.hear(.disk) })
-        } catch {
-            result = .failure(error)
-        }
-        repeating.cancel()
-        // What is told from then on is newer.
-        await repeating.value
-        return try result.get()
+            },
+            during: { () throws(HandoffError) in
+                try await upstream.signatures(pieceSize: request.pieceSize, areKept: areKept) { report.hear(.disk) }
+            })
     }
 
     /// Hands chunk after chunk to the stream while the disk reads the next, on the reader's own thread; aborts the
@@ -323,27 +316,21 @@ extension DocumentService {
         _ upstream: UpstreamRecords, _ report: TransferReport, of claim: ClaimID
     ) async throws(HandoffError) {
         let latest = LatestProgress()
-        let repeating = Task { [offers] in
-            await latest.repeatWhileStill { progress in await offers.decide { $0.report(progress, of: claim) } }
-        }
-        do throws(HandoffError) {
-            try await withStallWatch(commitDeadline) { [offers] watch in
-                while let received = try await upstream.report(within: watch) {
-                    report.hear(Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown)
-                    report.advance(to: received.verifiedBytes)
-                    latest.set(report)
-                    await offers.decide { $0.report(report.progress(), of: claim) }
-                    if received.committed { break }
+        try await latest.repeating(
+            { [offers] progress in
+                await offers.decide { $0.report(progress, of: claim) }
+            },
+            during: { () throws(HandoffError) in
+                try await withStallWatch(commitDeadline) { [offers] watch in
+                    while let received = try await upstream.report(within: watch) {
+                        report.hear(Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown)
+                        report.advance(to: received.verifiedBytes)
+                        latest.set(report)
+                        await offers.decide { $0.report(report.progress(), of: claim) }
+                        if received.committed { break }
+                    }
                 }
-            }
-        } catch {
-            repeating.cancel()
-            await repeating.value
-            throw error
-        }
-        // Nothing is told of it once it is there.
-        repeating.cancel()
-        await repeating.value
+            })
     }
 
     /// Makes sure that a request is of the version that is sent. The device counts chunks by the last description that

@@ -54,9 +54,17 @@ final class LatestProgress: Sendable {
         state.withLock { $0.report?.advance(to: bytes, keeping: bytes) }
     }
 
-    /// Tells the same again while there is no news, until the task is cancelled: whoever draws it sees the rate fall
-    /// while nothing comes. What is waited for is what is waited for by then.
-    func repeatWhileStill(_ tell: @Sendable (WireProgressReport) async -> Void) async {
+    /// Does some work, and meanwhile tells the same again while there is no news: whoever draws it sees the rate fall
+    /// while nothing comes. Nothing is told any more when it returns. What is waited for is what is waited for by then.
+    nonisolated(nonsending) func repeating<Value, Failure: Error>(
+        _ tell: @escaping @Sendable (WireProgressReport) async -> Void,
+        during work: nonisolated(nonsending) () async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        async let _: Void = repeatWhileStill(tell)
+        return try await work()
+    }
+
+    private func repeatWhileStill(_ tell: @Sendable (WireProgressReport) async -> Void) async {
         while (try? await Alarm.sleep(for: Self.pause)) != nil {
             let old = state.withLock { .now - $0.time >= Self.pause ? $0.report : nil }
             if let old { await tell(old.progress()) }

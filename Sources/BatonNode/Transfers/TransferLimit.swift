@@ -7,7 +7,8 @@ import BatonProtocol
 
 /// How many documents one device may be sent at once: they share the buffers and threads of the process, and one device
 /// must not take those of the others.
-actor TransferLimit {
+@ControlLoop
+final class TransferLimit {
     /// What is done for a device; each kind has places of its own.
     enum Work: Hashable {
         case document
@@ -37,7 +38,7 @@ actor TransferLimit {
     }
 
     /// - Parameter boundPerDevice: see ``NodeLimits/transfersPerDevice``.
-    init(perDevice boundPerDevice: Int = NodeLimits().transfersPerDevice) {
+    nonisolated init(perDevice boundPerDevice: Int = NodeLimits().transfersPerDevice) {
         self.boundPerDevice = boundPerDevice
     }
 

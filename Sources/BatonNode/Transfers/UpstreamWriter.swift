@@ -20,7 +20,6 @@ final class UpstreamWriter: Sendable {
     private let report: TransferReport
     /// How long the origin may take to read.
     private let deadline: Duration
-    private let reporting = Lock<Task<Void, Never>?>(nil)
     private let failure = Lock<HandoffError?>(nil)
 
     init(_ stream: BatonTransport.Stream, of report: TransferReport, deadline: Duration) {
@@ -34,19 +33,22 @@ final class UpstreamWriter: Sendable {
         try await send(.with { $0.kind = signatures }, orElse: "the other side did not take the signatures")
     }
 
-    /// Reports from now on, in a task of its own; ``endReports()`` has to follow.
+    /// Does some work, and reports meanwhile. Nothing is written any more when this returns.
     ///
     /// - Parameter interval: how often without news.
-    func beginReports(every interval: Duration) {
-        let task = Task {
-            do throws(HandoffError) {
-                try await report(every: interval)
-            } catch {
-                guard !Task.isCancelled else { return }
-                failure.withLock { $0 = error }
-            }
+    func reporting<Value>(
+        every interval: Duration, during work: () async throws -> Value
+    ) async throws -> Value {
+        async let _: Void = reportNotingFailure(every: interval)
+        return try await work()
+    }
+
+    private func reportNotingFailure(every interval: Duration) async {
+        do throws(HandoffError) {
+            try await report(every: interval)
+        } catch {
+            if !Task.isCancelled { failure.withLock { $0 = error } }
         }
-        reporting.withLock { $0 = task }
     }
 
     /// - Throws: why no more can be reported, such as an origin that does not read.
@@ -54,16 +56,8 @@ final class UpstreamWriter: Sendable {
         if let failure = failure.withLock({ $0 }) { throw failure }
     }
 
-    /// Returns when nothing is written any more. Does nothing where no reports have begun.
-    func endReports() async {
-        let task = reporting.withLock { $0.take() }
-        task?.cancel()
-        await task?.value
-    }
-
     /// Says as the last word that the document is in place. That the origin could not be told takes nothing back.
-    func endCommitted() async {
-        await endReports()
+    func tellCommitted() async {
         try? await send(report.upstream(committed: true), orElse: "the other side did not take that it is in place")
     }
 

@@ -54,13 +54,13 @@ struct HostileOrigin: Sendable {
     ) async throws {
         let scratch = try ScratchFolder("attack")
         defer { scratch.remove() }
-        let loop = EventLoop(name: "node")
+        let loop = ControlLoop.loop
         var limits = Limits()
         limits.initialStreamWindow = window
         let (near, far) = try await connectedPair(on: loop, limits: limits)
         let serving = Task { await serve(far) }
         let service = DocumentService(
-            offers: Offers(on: loop, files: try .none()) { _ in }, pool: BufferPool(),
+            offers: Offers(files: try .none()) { _ in }, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")),
             limit: TransferLimit(), stallDeadline: stallDeadline, leastProgress: leastProgress)
         defer {

@@ -46,7 +46,7 @@ final class Origin: Sendable {
     let activity: OfferedActivity
     private let service: PeerService
     private let account: TestAccount
-    private let loop = EventLoop(name: "origin")
+    private let loop = ControlLoop.loop
     private let scratch: ScratchFolder
     private let application: (node: Connection, program: Connection)
 
@@ -67,7 +67,7 @@ final class Origin: Sendable {
         request.supportsContinuationStreams = true
         let document = try DocumentSource.survey(FilePath((isFolder ? folder : file).path))
         activity = try OfferedActivity(request, document: document)
-        offers = Offers(on: loop, files: try .none()) { _ in }
+        offers = Offers(files: try .none()) { _ in }
         let documents = DocumentService(
             offers: offers, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")),
@@ -83,15 +83,12 @@ final class Origin: Sendable {
     /// The exchange of revocation lists of a device.
     static func exchange(_ device: TestAccount.Device, on loop: EventLoop) throws -> StateExchange {
         let account = CurrentAccount(device.account)
-        let storage = try BlockingExecutor(name: "storage")
         let logger = Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() }
         let directory = PeerDirectory(
             account: account, store: device.store, replayGuard: ReplayGuard(), known: KnownDevices(),
-            discovery: ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery")),
-            storage: storage, on: loop, logger: logger)
+            discovery: ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery")), logger: logger)
         return StateExchange(
-            account: account, store: device.store, storage: storage, directory: directory, on: loop,
-            logger: logger)
+            account: account, store: device.store, directory: directory, logger: logger)
     }
 
     /// Serves one request of a device, and returns the answer with all that followed it.

@@ -97,7 +97,7 @@ struct LabStreamFloodTests {
 }
 
 /// The places of continuation streams.
-@Suite struct ContinuationPlacesTests {
+@Suite @ControlLoop struct ContinuationPlacesTests {
     private final class Identified: Sendable {}
 
     @Test("At each bound one more is refused with limitExceeded, has taken nothing, and comes in when one has left")

@@ -24,7 +24,7 @@ struct ExaminationTests {
             dialer: PeerDialer(
                 context: try TLSContext(identity: identity), account: CurrentAccount(device.account), limits: limits,
                 loops: EventLoopGroup(name: "examinations", count: 1), budget: NodeBudget(limits).devices),
-            serviceType: "_baton._tcp", on: EventLoop(name: "examinations"))
+            serviceType: "_baton._tcp")
     }
 
     private static func request(_ change: (inout WireExaminationRequest) -> Void = { _ in }) -> WireExaminationRequest {

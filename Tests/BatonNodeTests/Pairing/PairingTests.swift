@@ -18,7 +18,7 @@ struct PairingTests {
     init() async throws {
         inviting = try TestAccount(devices: 1)
         server = try InvitationServer(
-            for: inviting.devices[0].account, with: AccountSecrets(inviting.key), on: EventLoop(name: "invitation"))
+            for: inviting.devices[0].account, with: AccountSecrets(inviting.key))
         address = .ip(.ipv4Loopback, port: server.port)
         await server.start()
     }
@@ -26,7 +26,7 @@ struct PairingTests {
     /// Joins, and tells the digits to `type`.
     private func join(_ type: @escaping @Sendable (String) -> Void) async throws -> Account {
         var joined: Account?
-        try await PairingJoin(name: "desktop").run(at: [address], on: loop, show: type) { joined = $0.account }
+        try await PairingJoin(name: "desktop").run(at: [address], show: type) { joined = $0.account }
         return try #require(joined)
     }
 
@@ -111,7 +111,7 @@ struct PairingTests {
 
     /// A connection of a joiner that has got its key.
     private func begin() async throws -> (socket: PairingSocket, open: PairingMessage, keys: PairingKeys) {
-        let socket = PairingSocket(try await Socket.connect(to: address, on: loop))
+        let socket = PairingSocket(try await Socket.connect(to: address, on: ControlLoop.loop))
         await socket.start()
         let joiner = PairingJoiner(deviceKey: try NewDevice().publicKey)
         await socket.send(joiner.commit)

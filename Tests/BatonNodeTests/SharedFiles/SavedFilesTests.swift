@@ -29,9 +29,8 @@ struct SavedFilesTests {
         init(_ urls: [String: String]) async throws {
             scratch = try ScratchFolder("saved")
             for name in ["one", "two"] { try scratch.write(name, to: name) }
-            let loop = EventLoop(name: "node")
+            let loop = ControlLoop.loop
             offers = Offers(
-                on: loop,
                 files: SharedFiles(
                     path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                     logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

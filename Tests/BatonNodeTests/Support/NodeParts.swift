@@ -20,7 +20,7 @@ import SystemPackage
 /// test lets be announced.
 struct NodeParts {
     let account: TestAccount
-    let loop = EventLoop(name: "parts")
+    let loop = ControlLoop.loop
     let offers: Offers
     let discovery: ServiceDiscovery
     let directory: PeerDirectory
@@ -44,7 +44,7 @@ struct NodeParts {
         let device = account.devices[0]
         let current = CurrentAccount(device.account)
         files = SharedFiles(path: "/nonexistent/roots", userHome: nil, on: storage, logger: logger)
-        offers = Offers(on: loop, files: files) { _ in }
+        offers = Offers(files: files) { _ in }
         let budget = NodeBudget(limits)
         documents = DocumentService(
             offers: offers, pool: budget.documents,
@@ -53,25 +53,25 @@ struct NodeParts {
         discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery"))
         directory = PeerDirectory(
             account: current, store: device.store, replayGuard: replayGuard, known: known, discovery: discovery,
-            storage: storage, on: loop, logger: logger)
+            logger: logger)
         exchange = StateExchange(
-            account: current, store: device.store, storage: storage, directory: directory, on: loop, logger: logger)
+            account: current, store: device.store, directory: directory, logger: logger)
         connections = PeerConnections(
             context: try TLSContext(identity: TLSIdentity(device.account.identity)), account: current,
             exchange: exchange, directory: directory,
             service: PeerService(offers: offers, documents: documents, exchange: exchange, streams: budget.streams),
             offers: offers, loops: EventLoopGroup(name: "parts", count: 1), limits: limits,
-            budget: budget.devices, on: loop, logger: logger)
+            budget: budget.devices, logger: logger)
         let home = try Home(environment: ["BATON_HOME": account.root.string])
         handoffSwitch = HandoffSwitchKeeper(
-            path: account.root.appending("handoff"), marker: account.root.appending("handoff-switched"), on: storage,
+            path: account.root.appending("handoff"), marker: account.root.appending("handoff-switched"),
             logger: logger)
         applications = Applications(
-            keeper: ApplicationKeeper(home: home, environment: [:], on: storage, logger: logger),
+            keeper: ApplicationKeeper(home: home, environment: [:], logger: logger),
             handoffSwitch: handoffSwitch,
             associations: SiteAssociations(logger: logger) { _ throws(SiteAssociationError) in
                 try SiteAssociation([])
-            }, on: loop, logger: logger)
+            }, logger: logger)
     }
 
     /// A record is on the network under a name.
