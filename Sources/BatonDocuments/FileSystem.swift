@@ -9,9 +9,6 @@ import SystemPackage
 struct FileSystem {
     /// A number that it keeps, whatever the number of the device on which it is found; nil where it tells none.
     let number: UInt64?
-    /// Tells it from others: that number, or where there is none the one of the device on which it is found; nil where
-    /// the disk does not answer.
-    let key: UInt64?
     /// Whether a file has the same inode number for as long as it exists.
     ///
     /// FAT and exFAT have no such numbers: Linux makes one up whenever it looks at a file that it has forgotten, after
@@ -23,7 +20,6 @@ struct FileSystem {
     init(of file: borrowing OwnedDescriptor) {
         let number = baton_file_system_number(file.rawValue)
         self.number = number == 0 ? nil : number
-        key = self.number ?? (try? SystemCalls.status(of: file)).map { UInt64($0.st_dev) }
         keepsInodes = ![0x4D44, 0x2011_BAB0, 0x6573_5546].contains(baton_file_system(file.rawValue))
     }
 

@@ -70,6 +70,17 @@ struct PartFileLedgerTests {
         fixture.expectOnly([])
     }
 
+    @Test("What an earlier version kept of older copies is gone at the next start, and the part is not")
+    func signaturesOfAnEarlierVersion() async throws {
+        await killInTheMiddle()
+        let record = try #require(fixture.records.first { $0.hasSuffix(PartFileRecord.suffix) })
+        try fixture.scratch.makeFile("parts/\(record.dropLast(PartFileRecord.suffix.count)).signatures", [1])
+        #expect(fixture.records.count == 3)
+        #expect(try nextStart().removeLeftovers() == 0)
+        #expect(fixture.records.count == 2)
+        #expect(try nextStart().unfinished().count == 1)
+    }
+
     @Test("What a start cannot read at the moment stays for the next one")
     func unreadable() async {
         await #expect(processExitsWith: .success) {

@@ -88,7 +88,7 @@ struct DocumentVersionTests {
 
         func fetch(
             _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection? = nil,
-            told: @Sendable (UInt64) -> Void = { _ in }
+            told: @Sendable () -> Void = {}
         ) async throws(HandoffError) {
             _ = try await parts.documents.fetch(
                 description, for: order, from: connection ?? near, claim: claim, told: told
@@ -213,13 +213,25 @@ struct DocumentVersionTests {
         let (scene, described, copy, order) = try await withCopy(content)
         try Data(content).write(to: URL(filePath: copy.string))
         let error = await #expect(throws: HandoffError.self) {
-            try await scene.fetch(described, for: order) { _ in
+            try await scene.fetch(described, for: order) {
                 if truncate(copy.string, 100) != 0 { Issue.record("the copy was not cut: \(errno)") }
             }
         }
         #expect(error?.code == .documentChanged)
         #expect(error?.message == "an older copy that image was built upon changed, and none is used any more")
         try await scene.fetch(described, for: order)
+        #expect(scene.arrived() == content)
+        await scene.close()
+    }
+
+    @Test("An attempt that is to do without copies tells nothing of them")
+    func withoutCopies() async throws {
+        var generator = SeededGenerator(seed: 87)
+        let content = generator.bytes(2 * ChunkLayout.chunkSize + 1000)
+        var (scene, described, copy, order) = try await withCopy(content)
+        try Data(content).write(to: URL(filePath: copy.string))
+        order.usesCopies = false
+        try await scene.fetch(described, for: order) { Issue.record("the origin was told of a copy") }
         #expect(scene.arrived() == content)
         await scene.close()
     }

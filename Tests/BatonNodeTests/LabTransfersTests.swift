@@ -77,4 +77,42 @@ struct LabTransfersTests {
         #expect(try lab.contents(of: folder) == ["film"])
         for host in 1...2 { #expect(try await lab.run(host, "transfers", "--json").lines.isEmpty) }
     }
+
+    @Test("A transfer that is cut twice while the origin is told of a copy goes on without the copy")
+    func cutWhileTelling() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let size = 240_000_000
+        let document = try lab.document("film", bytes: size, seed: 38)
+        let offer = try await lab.offer(1, document.path)
+        try await lab.watch(2).listed("film")
+        let before = try await lab.sentBytes(1)
+        let folder = try lab.destination("inbox")
+        // What is told of the copy takes seconds then.
+        try lab.lab.command("rate", "2", "1")
+        let accepting = try lab.start(
+            2, "accept", "--json", "--against", document.path, "--to", folder.path)
+        // Each host in turn gets another address.
+        for host in 1...2 {
+            try await eventually("the origin is told of the copy", within: .seconds(60)) {
+                let events = accepting.events
+                guard events.filter({ $0.event == "interrupted" }).count >= host - 1 else { return false }
+                let last = events.lastIndex { $0.event == "interrupted" } ?? -1
+                return events[(last + 1)...].filter { $0.event == "progress" }.count >= 2
+            }
+            _ = try await lab.move(host)
+            try await eventually("it is interrupted", within: .seconds(60)) {
+                accepting.events.filter { $0.event == "interrupted" }.count >= host
+            }
+        }
+        try lab.lab.command("rate", "2", "off")
+        let ended = try await accepting.end()
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(try await lab.sentBytes(1) - before > size)
+        #expect(
+            FileManager.default.contentsEqual(
+                atPath: folder.appendingPathComponent("film").path, andPath: document.path))
+        try await offer.command.end(by: SIGTERM)
+    }
 }

@@ -71,32 +71,23 @@ struct TransferRetryTests {
         }
     }
 
-    @Test("What it is told again at each attempt begins nothing anew, and what it was not told before does")
-    func toldAgain() {
-        func verdict(tellingMore: Bool) -> TransferRetry.Verdict {
-            var (retry, told) = (TransferRetry(now: start), TransferRetry.Told())
-            var verdict = TransferRetry.Verdict.giveUp
-            for minute in 1...40 {
-                let now = start + .seconds(60 * minute)
-                told.begin(having: 0)
-                for batch in 1...UInt64(tellingMore ? minute : 3) { told.note(bytes: batch * 1000, now: now) }
-                if let time = told.last { retry.note(told: time) }
-                verdict = retry.verdict(on: error(.timedOut), now: now)
-                guard verdict != .giveUp else { break }
-            }
-            return verdict
+    @Test("After two attempts in a row that told of copies and brought no byte the next one does without copies")
+    func copies() {
+        var retry = TransferRetry(now: start)
+        func attempt(_ seconds: Int, bringing bytes: UInt64) {
+            retry.note(told: start + .seconds(seconds))
+            retry.note(bytes: bytes, now: start + .seconds(seconds))
         }
-        #expect(verdict(tellingMore: false) == .giveUp)
-        #expect(verdict(tellingMore: true) != .giveUp)
-        // An attempt that was cut, and the next one, cut before it has told as much.
-        var (retry, told) = (TransferRetry(now: start), TransferRetry.Told())
-        for (bytes, seconds) in [(UInt64(8000), 720), (7000, 720 + 660)] {
-            let now = start + .seconds(seconds)
-            told.begin(having: 0)
-            told.note(bytes: bytes, now: now)
-            if let time = told.last { retry.note(told: time) }
-            #expect(retry.verdict(on: error(.connectionLost), now: now) == .waitForDevice(until: now + .seconds(600)))
-        }
+        attempt(1, bringing: 0)
+        #expect(retry.usesCopies)
+        attempt(2, bringing: 1000)
+        #expect(retry.usesCopies)
+        attempt(3, bringing: 1000)
+        #expect(retry.usesCopies)
+        attempt(4, bringing: 1000)
+        #expect(!retry.usesCopies)
+        retry.note(bytes: 2000, now: start + .seconds(5))
+        #expect(retry.usesCopies)
     }
 
     @Test("A device that can be reached and fails at once is given up; one that is busy is not")

@@ -56,10 +56,8 @@ package struct BasisReader: ~Copyable {
     /// The most bytes that a step adds to a batch: pieces of 4 KiB or more, and the last one of the file.
     package static let stepGrowth = (stepSize / PieceSize.smallest.minimum + 1) * PieceSignature.byteCount
 
-    /// How many signatures were made so far, with those of ``count(others:)``.
+    /// How many signatures were made so far.
     package private(set) var signatureCount = 0
-    /// Whether the limit was reached before the end of a basis: its signatures are not all that it has.
-    package private(set) var hasLeftOut = false
 
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.stepSize, alignment: 4096)
     private var builder: SignatureBuilder
@@ -96,12 +94,9 @@ package struct BasisReader: ~Copyable {
         let start = MonotonicClock.nanoseconds()
         defer { processorTime += MonotonicClock.nanoseconds() - start }
         offset += UInt64(count)
-        var (made, cut) = (signatureCount, 0)
+        var made = signatureCount
         let append = { (signature: PieceSignature, batch: inout [UInt8]) in
-            guard made < PieceSignature.limit else {
-                cut += 1
-                return
-            }
+            guard made < PieceSignature.limit else { return }
             made += 1
             signature.append(to: &batch)
         }
@@ -110,13 +105,9 @@ package struct BasisReader: ~Copyable {
         if isAtEnd { builder.finish { append($0, &batch) } }
         signatureCount = made
         guard isAtEnd || made == PieceSignature.limit else { return true }
-        if !isAtEnd || cut > 0 { hasLeftOut = true }
         offset = 0
         return false
     }
-
-    /// Signatures that were told without being made count as well.
-    package mutating func count(others: Int) { signatureCount += others }
 
     /// How long cutting and hashing took since this was asked last. What else a step takes is the disk's.
     package mutating func takeProcessorTime() -> Duration {

@@ -11,40 +11,12 @@ final class BasisFile: Sendable {
     static let holeSize = UInt64(ChunkLayout.chunkSize)
     /// The most stretches of one file, of which each is a basis: 65,536. What comes after is not built upon.
     static let stretchLimit = Bases.limit
-    /// The slowest clock of a file system: an edit has a time of at most 2 s before it.
-    private static let clockTick: Int64 = 2
-
-    /// What tells it from every other file.
-    struct Number: Hashable {
-        /// See ``FileSystem/key``.
-        let fileSystem: UInt64
-        let inode: UInt64
-    }
-
     let descriptor: OwnedDescriptor
     let size: UInt64
-    /// The state that it was in when it was opened.
-    let version: FileVersion
-    /// Which file it is, as long as the file system does not forget it.
-    let number: Number
-    /// Whether any edit since then gives it another version: not where it had changed just before, since both may have
-    /// the same time.
-    let isSettled: Bool
 
-    /// - Parameters:
-    ///   - limit: what is behind these bytes is not looked at.
-    ///   - keepsInodes: what is said of the file system: for tests.
-    init(
-        _ descriptor: consuming OwnedDescriptor, limit: UInt64 = .max, keepsInodes: Bool? = nil
-    ) throws(Errno) {
-        let now = Int64(time(nil))
-        let system = FileSystem(of: descriptor)
-        let status = try SystemCalls.status(of: descriptor)
-        let identity = FileIdentity(status, of: descriptor, keepsInodes: keepsInodes)
-        size = min(limit, identity.size)
-        version = FileVersion(of: identity)
-        number = Number(fileSystem: system.key ?? identity.device, inode: UInt64(status.st_ino))
-        isSettled = Self.isSettled(identity, at: now)
+    /// - Parameter limit: what is behind these bytes is not looked at.
+    init(_ descriptor: consuming OwnedDescriptor, limit: UInt64 = .max) throws(Errno) {
+        size = min(limit, UInt64(clamping: try SystemCalls.status(of: descriptor).st_size))
         self.descriptor = descriptor
     }
 
@@ -63,12 +35,6 @@ final class BasisFile: Sendable {
             let status = try? SystemCalls.status(of: opened), status.st_mode & S_IFMT == S_IFREG
         else { return nil }
         try? self.init(opened, limit: limit)
-    }
-
-    /// - Parameter now: seconds since 1970, before it was looked at.
-    static func isSettled(_ identity: FileIdentity, at now: Int64) -> Bool {
-        // Programs cannot set this one.
-        identity.changed.seconds < now - clockTick
     }
 
     private static func isFile(_ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor) -> Bool {

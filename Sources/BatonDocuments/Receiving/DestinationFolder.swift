@@ -25,9 +25,6 @@ package final class DestinationFolder: Sendable {
     /// See ``FileSystem/keepsInodes``.
     let keepsInodes: Bool
 
-    /// Whether its file system can give back room of a file that nobody needs, as far as anybody knows.
-    let givesRoomBack: Bool
-
     /// A look at what came before that ends with an error; nil for what the disk says. For tests.
     private let lookFailure: LookFailure?
 
@@ -76,12 +73,11 @@ package final class DestinationFolder: Sendable {
     ///   - lacking: what the kernel is said not to have: for tests, whose kernel has it.
     ///   - landlock: the version that the kernel is said to have, likewise.
     ///   - keepsInodes: what is said of the file system, likewise.
-    ///   - givesRoomBack: likewise.
     ///   - lookFailure: likewise.
     ///   - run: the present run of the system, likewise.
     init(
         _ path: FilePath, checks: ReceivingChecks = .all, lacking: NeededCall? = nil, landlock: Int? = nil,
-        keepsInodes: Bool? = nil, givesRoomBack: Bool = true, lookFailure: LookFailure? = nil, run: BootID? = nil
+        keepsInodes: Bool? = nil, lookFailure: LookFailure? = nil, run: BootID? = nil
     ) throws(DocumentError) {
         self.path = path
         self.landlock = landlock
@@ -99,7 +95,6 @@ package final class DestinationFolder: Sendable {
         let system = FileSystem(of: file)
         self.keepsInodes = keepsInodes ?? system.keepsInodes
         fileSystem = system.number
-        self.givesRoomBack = givesRoomBack
         self.lookFailure = lookFailure
         // Refused before the other device hears of anything, and not when its first byte has come.
         for call in NeededCall.allCases {

@@ -26,14 +26,7 @@ package final class OlderCopy: Sendable {
     ///
     /// - Throws: `missing`, `unreadable`, `notRegularFile`, ...
     package convenience init(opening path: FilePath) throws(DocumentError) {
-        try self.init(opening: path, keepsInodes: nil)
-    }
-
-    /// The same.
-    ///
-    /// - Parameter keepsInodes: what is said of the file system of a file: for tests.
-    convenience init(opening path: FilePath, keepsInodes: Bool?) throws(DocumentError) {
-        try self.init(path, leastSize: 0, keepsInodes: keepsInodes)
+        try self.init(path, leastSize: 0)
     }
 
     /// Opens what is at a document's place in a folder that this device shares with the one that offers it. Blocking.
@@ -52,10 +45,10 @@ package final class OlderCopy: Sendable {
         }
     }
 
-    private init(_ path: FilePath, leastSize: UInt64, keepsInodes: Bool? = nil) throws(DocumentError) {
+    private init(_ path: FilePath, leastSize: UInt64) throws(DocumentError) {
         self.leastSize = leastSize
         do {
-            content = .file(try BasisFile(try DocumentSource.open(path).takeFile(), keepsInodes: keepsInodes))
+            content = .file(try BasisFile(try DocumentSource.open(path).takeFile()))
         } catch let error as DocumentError where error.code == .isFolder {
             content = .folder(try Self.openFolder(path))
         } catch let error as DocumentError {

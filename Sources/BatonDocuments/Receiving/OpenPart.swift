@@ -148,11 +148,6 @@ extension SystemCalls {
         }
     }
 
-    /// Bytes that the disk holds for a file; as many as there can be where it does not answer.
-    static func heldByteCount(of file: borrowing OwnedDescriptor) -> UInt64 {
-        (try? status(of: file)).map { UInt64(clamping: $0.st_blocks) * 512 } ?? .max
-    }
-
     /// Makes bytes of a file zeros that lie within its size: a hole where the file system has holes.
     static func clear(_ range: Range<UInt64>, of file: borrowing OwnedDescriptor) throws(Errno) {
         let number = file.rawValue

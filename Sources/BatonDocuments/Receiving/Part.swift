@@ -35,9 +35,6 @@ protocol Part: AnyObject {
     /// - Parameter keepsWritten: whether what was written there stays: another version's bytes.
     func giveBack(_ range: Range<UInt64>, ofFile file: Int, keepsWritten: Bool)
 
-    /// Bytes that the disk holds for the file that was written to last.
-    var heldByteCount: UInt64 { get }
-
     /// Has the next read of these bytes come from the disk, as far as they are on their way to it no more.
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int)
 

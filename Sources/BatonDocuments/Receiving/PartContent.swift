@@ -17,10 +17,6 @@ final class PartContent {
     /// Blocks of zeros of a file with holes that are not written: 4 KiB, of which most file systems make holes.
     private static let holeSize = 4 << 10
 
-    /// The most room that a part takes of which nothing has come: 1 MiB. FAT, for one, gives nothing back of what was
-    /// reserved.
-    private static let emptySize = UInt64(ChunkLayout.chunkSize)
-
     /// Chunks that are verified and written.
     private(set) var verified: ChunkSet
     /// Bytes in them.
@@ -128,9 +124,6 @@ final class PartContent {
     deinit {
         _ = end()
     }
-
-    /// Where the part is, and who remembers it.
-    var record: PartFileRecord { part.record }
 
     /// Whether something of a file has not come yet.
     func lacks(file: Int) -> Bool {
@@ -251,18 +244,15 @@ final class PartContent {
 
     /// Ends it: keeps the part when something of it is there that the journal knows, and removes it when not.
     ///
-    /// - Parameter keepsEmpty: keeps it all the same, as far as there is a journal and it takes no room, for what is
-    ///   kept beside that.
     /// - Returns: bytes that are kept.
-    func end(keepingEmpty keepsEmpty: Bool = false) -> UInt64 {
+    func end() -> UInt64 {
         guard case .receiving = state else { return 0 }
         state = .over
         // First: the state folder may be on the same disk, and something of the journal wait for room.
         if !isDoubted { giveBackRoom(except: verified) }
         let byteCount = journal.end(of: verified).byteCount(in: tree.layout)
         // A disk that has failed is not written to at the same places again.
-        let isOfUse = remnants != nil || keepsEmpty && part.heldByteCount <= Self.emptySize
-        guard byteCount > 0 || (isOfUse && journal.isThere && !isDoubted) else {
+        guard byteCount > 0 || (remnants != nil && journal.isThere && !isDoubted) else {
             part.discard()
             return 0
         }

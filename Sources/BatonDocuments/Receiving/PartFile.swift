@@ -144,11 +144,8 @@ final class PartFile: Part {
     }
 
     func giveBack(_ range: Range<UInt64>, ofFile _: Int, keepsWritten: Bool) {
-        guard folder.givesRoomBack else { return }
         SystemCalls.giveBack(range, of: file, keepsWritten: keepsWritten)
     }
-
-    var heldByteCount: UInt64 { SystemCalls.heldByteCount(of: file) }
 
     func leaveCache(_ range: Range<UInt64>, ofFile _: Int) { SystemCalls.leaveCache(range, of: file) }
 

@@ -13,8 +13,7 @@ package import SystemPackage
 /// made before the part and removed after it. A record is trusted only as far as it fits: only what has that name *and*
 /// inode, in that folder, is removed; and what has gone from there is forgotten only where the folder is on that file
 /// system, and not on the one below the mount point of a disk that is not mounted. Beside it is the part's journal
-/// (``TransferJournal``), from the moment on that it is received, and what was told of that which it is built upon
-/// (``KeptSignatures``).
+/// (``TransferJournal``), from the moment on that it is received.
 ///
 /// One process at a time may use a state folder (the node's own lock sees to that). Safe to use from any thread; every
 /// operation blocks on the disk.
@@ -64,6 +63,8 @@ package final class PartFileLedger: Sendable {
     /// - Throws: `stateUnavailable`.
     @discardableResult
     package func removeLeftovers() throws(DocumentError) -> Int {
+        // The version before has kept digests of older copies beside parts.
+        for name in try names(endingIn: ".signatures") { unlink(folder.appending(name)) }
         var removed = 0
         var kept: [(name: String, age: Duration)] = []
         for name in try recordNames() where !isInUse(name) {
@@ -188,17 +189,8 @@ package final class PartFileLedger: Sendable {
     /// Where the journal of a part is.
     func journal(of record: PartFileRecord) -> FilePath { journal(ofRecord: record.recordName) }
 
-    /// Where the signatures are kept of what a part is built upon.
-    func signatures(of record: PartFileRecord) -> FilePath {
-        path(PartFileRecord.signaturesSuffix, besideRecord: record.recordName)
-    }
-
     private func journal(ofRecord name: String) -> FilePath {
-        path(PartFileRecord.journalSuffix, besideRecord: name)
-    }
-
-    private func path(_ suffix: String, besideRecord name: String) -> FilePath {
-        folder.appending(name.dropLast(PartFileRecord.suffix.count) + suffix)
+        folder.appending(name.dropLast(PartFileRecord.suffix.count) + PartFileRecord.journalSuffix)
     }
 
     private func isInUse(_ name: String) -> Bool { names.withLock { $0.contains(name) } }
@@ -274,10 +266,11 @@ package final class PartFileLedger: Sendable {
         // A record that stays is looked at again at the next start, and fits nothing then. It is the last to go,
         // because what is beside it is found by it.
         let journal = journal(ofRecord: name)
-        let signatures = path(PartFileRecord.signaturesSuffix, besideRecord: name)
-        for file in [signatures, TransferJournal.asidePath(of: journal), journal, folder.appending(name)] {
-            _ = try? SystemCalls.call { file.withPlatformString { unlink($0) } }
-        }
+        for file in [TransferJournal.asidePath(of: journal), journal, folder.appending(name)] { unlink(file) }
+    }
+
+    private func unlink(_ file: FilePath) {
+        _ = try? SystemCalls.call { file.withPlatformString { Glibc.unlink($0) } }
     }
 
     private func isOld(_ record: FilePath) -> Bool {
@@ -285,7 +278,9 @@ package final class PartFileLedger: Sendable {
         return age > Self.unreachableLifetime
     }
 
-    private func recordNames() throws(DocumentError) -> [String] {
+    private func recordNames() throws(DocumentError) -> [String] { try names(endingIn: PartFileRecord.suffix) }
+
+    private func names(endingIn suffix: String) throws(DocumentError) -> [String] {
         guard let stream = folder.withPlatformString({ opendir($0) }) else {
             throw failure(Errno(rawValue: errno))
         }
@@ -295,7 +290,7 @@ package final class PartFileLedger: Sendable {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
             }
-            if name.hasSuffix(PartFileRecord.suffix) { found.append(name) }
+            if name.hasSuffix(suffix) { found.append(name) }
         }
         return found.sorted()
     }

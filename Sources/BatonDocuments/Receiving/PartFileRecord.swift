@@ -21,7 +21,6 @@ final class RecordFolder: Sendable {
 struct PartFileRecord: Equatable {
     static let suffix = ".part-record"
     static let journalSuffix = ".journal"
-    static let signaturesSuffix = ".signatures"
     /// As many as the largest inode has.
     static let inodeDigits = 20
     /// PATH_MAX, NAME_MAX, the digits and the NULs, rounded up: what is longer is no record.

@@ -161,12 +161,9 @@ final class PartFolder {
 
     /// See ``Part/giveBack(_:ofFile:keepsWritten:)``. No more is reserved than of the file that is being written.
     func giveBack(_ range: Range<UInt64>, ofFile index: Int, keepsWritten: Bool) {
-        guard let current, current.index == index, destination.givesRoomBack else { return }
+        guard let current, current.index == index else { return }
         SystemCalls.giveBack(range, of: current.file, keepsWritten: keepsWritten)
     }
-
-    /// See ``Part/heldByteCount``. Nothing is reserved of the others.
-    var heldByteCount: UInt64 { current.map { SystemCalls.heldByteCount(of: $0.file) } ?? 0 }
 
     /// See ``Part/isThere(file:)``.
     func isThere(file index: Int) throws(DocumentError) -> Bool {

@@ -66,7 +66,6 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             self.hasChanged = try self.isChange(identity, since: parts, at: place)
             self.content = try self.content(of: header, goingOnWith: parts, at: place, unless: isCancelled)
             self.findBases(copies)
-            if let content = self.content { self.bases.keepSignatures(at: ledger.signatures(of: content.record)) }
         }
     }
 
@@ -239,15 +238,9 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                     try self.verifier?.receive(
                         bytes,
                         decode: { (encoding, payload, room) throws(DocumentError) in
-                            do throws(DocumentError) {
-                                let isThere = try self.decoder.decode(encoding, payload, into: room, from: self.bases)
-                                if !isThere { self.bases.noteMiss() }
-                                return isThere
-                            } catch {
-                                // They may be why: the next attempt is not to end the same way.
-                                self.bases.forgetSignatures()
-                                throw error
-                            }
+                            let isThere = try self.decoder.decode(encoding, payload, into: room, from: self.bases)
+                            if !isThere { self.bases.noteMiss() }
+                            return isThere
                         },
                         handle: { (event) throws(DocumentError) in try content.take(event) })
                 }
@@ -312,7 +305,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         bases.end()
         // Here, and not whenever this object goes: what is open keeps its room on the disk after it was removed.
         defer { content = nil }
-        return content?.end(keepingEmpty: bases.isWorthKeeping) ?? 0
+        return content?.end() ?? 0
     }
 
     private func currentProgress() throws(DocumentError) -> DocumentWriter.Progress {

@@ -83,8 +83,6 @@ final class RecordedPartFolder: Part {
         folder.giveBack(range, ofFile: file, keepsWritten: keepsWritten)
     }
 
-    var heldByteCount: UInt64 { folder.heldByteCount }
-
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int) { folder.leaveCache(range, ofFile: file) }
 
     func isThere(file: Int) throws(DocumentError) -> Bool { try folder.isThere(file: file) }

@@ -64,7 +64,7 @@ extension Handoff {
         var isToldOfPlaces = false
         // Whether that it is another version than what came before is told already, and nothing of it has come since.
         let isToldOfChange = Lock(false)
-        let toldSignatures = Lock(TransferRetry.Told())
+        let lastTold = Lock<Instant?>(nil)
         var order = DocumentOrder(
             title: plan.activity.title, type: plan.activity.type, origin: plan.origin.id, folder: destination,
             naming: plan.naming, copies: plan.copies, rule: plan.rule)
@@ -73,7 +73,7 @@ extension Handoff {
                 let description = try await document.description()
                 order.sharedCopy = await sharedCopy(of: description)
                 let (connection, claim) = try await presentClaim()
-                toldSignatures.withLock { $0.begin(having: progress.received) }
+                order.usesCopies = retry.usesCopies
                 async let _: Void = leaveStalled(connection, progress)
                 let path = try await documents.fetch(
                     description, for: order, from: connection, claim: claim,
@@ -87,7 +87,7 @@ extension Handoff {
                         let change = HandoffError(.documentChanged, "\(label) has changed since a part of it came")
                         Self.tell(change, waiting: 0, keeping: 0, to: events)
                     },
-                    told: { bytes in toldSignatures.withLock { $0.note(bytes: bytes, now: .now) } },
+                    told: { lastTold.withLock { $0 = .now } },
                     ended: { kept in
                         progress.end(keeping: kept)
                         events.end(keeping: kept)
@@ -101,8 +101,8 @@ extension Handoff {
                     })
                 return (path, description.tree.size)
             } catch {
+                if let time = lastTold.withLock({ $0.take() }) { retry.note(told: time) }
                 retry.note(bytes: progress.bytes, now: .now)
-                if let time = toldSignatures.withLock({ $0.last }) { retry.note(told: time) }
                 let verdict = retry.verdict(on: error, now: .now)
                 guard !Task.isCancelled else { throw HandoffError(.cancelled, "the handoff was cancelled") }
                 // Asked again and again, and told once.

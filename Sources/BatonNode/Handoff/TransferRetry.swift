@@ -7,7 +7,7 @@ import BatonProtocol
 /// Whether a document that stopped coming goes on by itself: a pure value, told the time.
 struct TransferRetry: Sendable {
     /// How long a device that has gone is waited for, from the last byte on, or from when it last took what it was told
-    /// of older copies (``Told``): 10 minutes.
+    /// of older copies: 10 minutes.
     static let patience = ClaimBounds.patience
     /// How often in a row a transfer may fail before anything of it was sent, with a device that can be reached: 5.
     static let failureLimit = 5
@@ -15,6 +15,9 @@ struct TransferRetry: Sendable {
     static let failureMemory: Duration = .seconds(10)
     /// How often in a row a document may change before more of it was there than ever before: 16.
     static let changeLimit = 16
+    /// How often in a row an attempt may end that has told of older copies before a byte came: 2. The next one does
+    /// without copies, because each reads them again.
+    static let tellingLimit = 2
     /// The time between two attempts to reach the device, at first: 250 ms; it doubles up to ``longestPause``.
     static let shortestPause: Duration = .milliseconds(250)
     /// The longest time between two attempts: 500 ms. A device that announces itself is tried at once.
@@ -56,41 +59,14 @@ struct TransferRetry: Sendable {
         }
     }
 
-    /// What the device took of signatures of older copies, over all attempts.
-    ///
-    /// An attempt may be cut before it was told more than the one before, since what was read of a large copy is kept
-    /// only once all of it was. A device that takes the same each time and sends nothing is no news for ever.
-    struct Told: Sendable {
-        /// Attempts in a row that count though they told no more than ever before: 16.
-        static let repetitionLimit = 16
-
-        private var mostBytes: UInt64 = 0
-        private var repetitions = 0
-        private var received: UInt64 = 0
-        /// When it last took something that counts.
-        private(set) var last: Instant?
-
-        /// An attempt begins.
-        ///
-        /// - Parameter received: bytes of the document that came so far.
-        mutating func begin(having received: UInt64) {
-            repetitions = received == self.received ? repetitions + 1 : 0
-            self.received = received
-        }
-
-        /// Takes note of what it took of one request by now.
-        mutating func note(bytes: UInt64, now: Instant) {
-            if bytes > mostBytes { (mostBytes, repetitions) = (bytes, 0) }
-            if repetitions <= Self.repetitionLimit { last = now }
-        }
-    }
-
     private var bytes: UInt64 = 0
     /// The most that ever was there, of whichever version.
     private var mostBytes: UInt64 = 0
     private var lastProgress: Instant
     /// When the device last took what it was told before the first byte.
     private var lastTold: Instant?
+    /// Attempts in a row that have told of older copies and brought no byte.
+    private var vainTellings = 0
     private var changes = 0
     private var failures = 0
     private var lastFailure: Instant?
@@ -105,17 +81,24 @@ struct TransferRetry: Sendable {
         self.bytes = bytes
         lastProgress = now
         failures = 0
+        vainTellings = 0
         // A version of which less is there than of an earlier one has brought it no nearer to its end.
         guard bytes > mostBytes else { return }
         mostBytes = bytes
         changes = 0
     }
 
-    /// Takes note that the device took what it was told of older copies: reading them can take longer than it is waited
-    /// for, and no byte comes meanwhile.
+    /// Takes note that an attempt has ended in which the device took, at this time last, what it was told of older
+    /// copies. Reading them can take longer than the device is waited for, and no byte comes meanwhile.
+    ///
+    /// Comes before ``note(bytes:now:)`` of the same attempt.
     mutating func note(told time: Instant) {
         lastTold = max(lastTold ?? time, time)
+        vainTellings += 1
     }
+
+    /// Whether the next attempt builds upon older copies.
+    var usesCopies: Bool { vainTellings < Self.tellingLimit }
 
     /// Until when the device is waited for.
     private var end: Instant { max(lastProgress, lastTold ?? lastProgress) + Self.patience }

@@ -37,6 +37,8 @@ struct DocumentOrder: Sendable {
     var copies: [FilePath] = []
     /// One more, which nobody has named.
     var sharedCopy: FilePath?
+    /// Whether this attempt builds upon copies, or upon anything else that is here.
+    var usesCopies = true
     /// What accepted it in place of the user, who then has seen no title.
     var rule: AcceptPolicy.Rule?
     /// For all attempts of one handoff.
@@ -69,13 +71,12 @@ extension DocumentService {
     /// - Parameters:
     ///   - description: what the origin described it as.
     ///   - begin: hears, before any of it comes, whether it has changed since a part of it came.
-    ///   - told: hears, whenever the origin has taken signatures of older copies, how many bytes of a request's that
-    ///     makes.
+    ///   - told: hears whenever the origin has taken signatures of older copies.
     ///   - ended: hears, where it does not come whole, how many bytes of it are kept.
     /// - Returns: where it is now.
     func fetch(
         _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
-        begin: @Sendable (_ hasChanged: Bool) -> Void = { _ in }, told: @Sendable (_ bytes: UInt64) -> Void = { _ in },
+        begin: @Sendable (_ hasChanged: Bool) -> Void = { _ in }, told: @Sendable () -> Void = {},
         ended: @Sendable (_ kept: UInt64) -> Void = { _ in },
         progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
@@ -89,7 +90,7 @@ extension DocumentService {
         }
         var hasMisbuilt = false
         do {
-            let isTrusted = order.trust.isThere
+            let isTrusted = order.trust.isThere && order.usesCopies
             let writer = try await DocumentWriter.create(
                 tree, from: order.origin, in: order.folder, ledger: ledger, against: isTrusted ? order.copies : [],
                 requiringCopies: !order.trust.wereOpened, sharedCopy: isTrusted ? order.sharedCopy : nil,
@@ -98,8 +99,9 @@ extension DocumentService {
             do {
                 begin(try await writer.hasChanged())
                 return try await receive(
-                    description.version, into: writer, requiringAll: order.folder.checks.contains(.whole),
-                    from: connection, claim: claim, told: told, progress: progress)
+                    description.version, into: writer, tellingBases: isTrusted,
+                    requiringAll: order.folder.checks.contains(.whole), from: connection, claim: claim, told: told,
+                    progress: progress)
             } catch {
                 hasMisbuilt = await writer.hasMisbuilt
                 if hasMisbuilt { order.trust.end() }
@@ -193,8 +195,9 @@ extension DocumentService {
     /// Receives what is missing of one version, which each request names: the document may be described anew meanwhile,
     /// to an application that reads a range of it.
     private func receive(
-        _ version: FileVersion, into writer: DocumentWriter, requiringAll: Bool, from connection: Connection,
-        claim: ClaimID, told: @Sendable (UInt64) -> Void, progress: @escaping @Sendable (TransferReport) -> Void
+        _ version: FileVersion, into writer: DocumentWriter, tellingBases: Bool, requiringAll: Bool,
+        from connection: Connection, claim: ClaimID, told: @Sendable () -> Void,
+        progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws -> [UInt8] {
         let resumed = try await writer.progress().verifiedByteCount
         let report = TransferReport(of: writer.tree.size, resumed: resumed)
@@ -202,7 +205,7 @@ extension DocumentService {
         while true {
             let missing = try await writer.missing()
             guard !missing.isEmpty else { break }
-            let pieceSize = try await writer.pieceSize()
+            let pieceSize = tellingBases ? try await writer.pieceSize() : nil
             let stream = try await requestRanges(
                 .with {
                     $0.claimID = Data(claim.bytes)
@@ -250,11 +253,11 @@ extension DocumentService {
     /// comes meanwhile.
     ///
     /// - Parameters:
-    ///   - told: hears with each batch that was taken how many bytes of signatures that makes by now.
+    ///   - told: hears of each batch that was taken.
     ///   - progress: tells what is waited for.
     private func tellSignatures(
         of writer: DocumentWriter, by upstream: UpstreamWriter, on stream: BatonTransport.Stream,
-        noting report: TransferReport, told: (UInt64) -> Void, progress: () -> Void
+        noting report: TransferReport, told: () -> Void, progress: () -> Void
     ) async throws {
         func tell(_ signatures: WireDocumentUpstream.OneOf_Kind) async throws {
             report.begin(.link)
@@ -265,7 +268,6 @@ extension DocumentService {
             report.note(link: waited.link, disk: .zero, processor: waited.processor)
         }
         var lastReport = Instant.now
-        var byteCount: UInt64 = 0
         while true {
             report.begin(.disk)
             let start = Instant.now
@@ -280,8 +282,7 @@ extension DocumentService {
                         $0.basis = UInt32(batch.basis)
                         $0.pieces = Data(batch.bytes)
                     }))
-            byteCount += UInt64(batch.bytes.count)
-            told(byteCount)
+            told()
             guard Instant.now - lastReport >= Self.progressInterval else { continue }
             lastReport = .now
             progress()

@@ -44,6 +44,55 @@ struct BasesTests {
         #expect(bases.sizes == [UInt64(content.count)] + [UInt64](repeating: 1, count: limit - 1))
     }
 
+    /// All that is told, by basis.
+    private static func told(_ next: () async throws -> SignatureBatch?) async throws -> [Int: [UInt8]] {
+        var told: [Int: [UInt8]] = [:]
+        while let batch = try await next() {
+            #expect(batch.bytes.count <= 56 << 10 && batch.bytes.count.isMultiple(of: PieceSignature.byteCount))
+            told[batch.basis, default: []] += batch.bytes
+        }
+        return told
+    }
+
+    @Test("Each request of a transfer is told all of a copy")
+    func everyRequest() async throws {
+        let fixture = try ResumeFixture(seed: 54)
+        let copy = try fixture.scratch.makeFile("older copy", fixture.content)
+        var expected: [UInt8] = []
+        var builder = SignatureBuilder(size: .smallest)
+        fixture.content.withUnsafeBytes { bytes in builder.receive(bytes) { $0.append(to: &expected) } }
+        builder.finish { $0.append(to: &expected) }
+        let writer = try await DocumentWriter.create(
+            fixture.tree, from: DocumentFixture.origin, in: try DestinationFolder(fixture.folder),
+            ledger: try fixture.nextStart(), against: [copy])
+        for _ in 0..<3 {
+            #expect(try await Self.told { try await writer.nextSignatures() } == [0: expected])
+            #expect(try await writer.pieceSize() == .smallest)
+        }
+        await writer.end()
+    }
+
+    @Test("While a copy is read slowly the other device hears of it, and in the end of all of it")
+    func slowly() async throws {
+        let scratch = try ScratchFolder()
+        let path = try scratch.makeFile("copy", DocumentFixture.content(9 << 20, seed: 58))
+        let tree = try DocumentFixture.tree(9 << 20)
+        func told(_ bases: Bases) async throws -> (bytes: [UInt8]?, batches: Int) {
+            bases.add(try OlderCopy(opening: path)) { _ in true }
+            var batches = 0
+            let told = try await Self.told {
+                defer { batches += 1 }
+                return bases.nextSignatures()
+            }
+            return (told[0], batches - 1)
+        }
+        let atOnce = try await told(Bases(of: tree, longestSilence: .seconds(3600)))
+        // Each step takes longer than that.
+        let slowly = try await told(Bases(of: tree, longestSilence: .zero))
+        #expect(slowly.bytes == atOnce.bytes && atOnce.batches == 1)
+        #expect(slowly.batches >= 9)
+    }
+
     @Test("Of what had another path, what has the size of a file that is needed comes first, and then what is large")
     func moved() throws {
         let sizes: [UInt64] = [3, 50, 700, 9000, 11_000]

@@ -61,8 +61,6 @@ struct FailingDiskTests {
 
         func openBasis(file: Int) -> BasisFile? { part.openBasis(file: file) }
 
-        var heldByteCount: UInt64 { part.heldByteCount }
-
         func leaveCache(_ range: Range<UInt64>, ofFile file: Int) { part.leaveCache(range, ofFile: file) }
 
         func isThere(file: Int) -> Bool { part.isThere(file: file) }
