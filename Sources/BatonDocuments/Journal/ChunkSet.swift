@@ -64,54 +64,9 @@ struct ChunkSet: Sendable, Hashable {
         !indices(overlapping: chunks).isEmpty
     }
 
-    /// The chunks of another version of a document that are of files of the same version, as numbered there.
-    func carried(from before: DocumentTree, to after: DocumentTree) -> ChunkSet {
-        var files: [[UInt8]: Int] = [:]
-        for file in 0..<before.layout.fileCount { files[before.entry(ofFile: file).path.bytes] = file }
-        var carried = ChunkSet()
-        for file in 0..<after.layout.fileCount {
-            let entry = after.entry(ofFile: file)
-            guard
-                let version = entry.file?.version, version != .none, let old = files[entry.path.bytes],
-                before.entry(ofFile: old).file?.version == version
-            else { continue }
-            let (from, to) = (before.layout.chunks(ofFile: old), after.layout.chunks(ofFile: file))
-            // By what is there and not by what there could be: a device may say that a file has 2^62 bytes.
-            for range in present(in: from) {
-                let start = to.lowerBound + (range.lowerBound - from.lowerBound)
-                carried.append(start..<max(start, min(start + UInt64(range.count), to.upperBound)))
-            }
-        }
-        return carried
-    }
-
     /// What is there of `chunks`, rising.
     func present(in chunks: Range<UInt64>) -> [Range<UInt64>] {
         ranges[indices(overlapping: chunks)].map { $0.clamped(to: chunks) }
-    }
-
-    /// Adds chunks behind all that are there.
-    private mutating func append(_ chunks: Range<UInt64>) {
-        guard !chunks.isEmpty else { return }
-        if let last = ranges.last, last.upperBound == chunks.lowerBound {
-            ranges[ranges.count - 1] = last.lowerBound..<chunks.upperBound
-        } else {
-            ranges.append(chunks)
-        }
-    }
-
-    /// The paths of files of which something is there, and that are no files in another version of the document.
-    func paths(in before: DocumentTree, missingIn after: DocumentTree) -> Set<[UInt8]> {
-        var paths = Set<[UInt8]>()
-        var next = 0
-        for file in 0..<before.layout.fileCount {
-            let path = before.entry(ofFile: file).path
-            // Both are in the order of a manifest.
-            while next < after.layout.fileCount, path.follows(after.entry(ofFile: next).path) { next += 1 }
-            if next < after.layout.fileCount, after.entry(ofFile: next).path == path { continue }
-            if containsAny(before.layout.chunks(ofFile: file)) { paths.insert(path.bytes) }
-        }
-        return paths
     }
 
     /// Which ranges have something of `chunks`: found without a look at the others, of which a folder can have one for

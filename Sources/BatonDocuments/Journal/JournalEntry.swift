@@ -13,7 +13,7 @@ struct JournalEntry {
         case distrust = 4
         /// A synchronisation begins that the entries before this number wait for; 0: it has ended, and well.
         case attempt = 5
-        /// What is in the file of this number, and not verified, is of another version of the document.
+        /// Says nothing: the version before has written it.
         case remnant = 6
         /// From here on entries are of the run of the system that stands for the checksum.
         case run = 7

@@ -16,8 +16,6 @@ struct JournalReading {
     /// The last run of the system in which it was gone on with, and its first entry; nil where it is the one in which
     /// it was begun.
     private(set) var run: (checksum: ChunkChecksum, start: UInt64)?
-    /// Files that have something of another version.
-    private(set) var remnants = Set<UInt64>()
 
     private let chunkCount: UInt64
     /// The entries before this one may have been taken back by one that cannot be read: no mark vouches for them.
@@ -54,7 +52,7 @@ struct JournalReading {
             unmarked.removeAll { $0.index < distrusted }
             if doubted <= distrusted { doubted = damageEnd }
         case .attempt: doubted = entry.number == 0 ? damageEnd : max(doubted, min(entry.number, index))
-        case .remnant: remnants.insert(entry.number)
+        case .remnant: return
         case .run: run = (entry.checksum, index)
         }
     }

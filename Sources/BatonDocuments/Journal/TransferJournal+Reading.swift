@@ -81,17 +81,19 @@ extension TransferJournal {
         of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64, _ chunkCount: UInt64
     ) throws(Errno) -> (reading: JournalReading, count: UInt64) {
         var damage = JournalDamage()
-        try forEachEntry(of: file, from: start, count: count) { damage.take($0, at: $1) }
+        try forEachEntry(of: file, from: start, count: count) { (bytes, index) throws(Errno) in
+            damage.take(bytes, at: index)
+        }
         var reading = JournalReading(chunkCount: chunkCount, doubtingBefore: damage.doubtEnd)
-        try forEachEntry(of: file, from: start, count: damage.writtenEnd) { bytes, index in
+        try forEachEntry(of: file, from: start, count: damage.writtenEnd) { (bytes, index) throws(Errno) in
             if let entry = JournalEntry(bytes, at: index) { reading.take(entry, at: index) }
         }
         return (reading, damage.writtenEnd)
     }
 
-    private static func forEachEntry(
+    static func forEachEntry(
         of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64,
-        _ body: (ArraySlice<UInt8>, UInt64) -> Void
+        _ body: (ArraySlice<UInt8>, UInt64) throws(Errno) -> Void
     ) throws(Errno) {
         let (batch, size) = (UInt64(4096), JournalEntry.size)
         var index: UInt64 = 0
@@ -99,7 +101,7 @@ extension TransferJournal {
             let part = min(batch, count - index)
             let bytes = try read(file, at: start + index * UInt64(size), count: Int(part) * size)
             for place in 0..<bytes.count / size {
-                body(bytes[place * size..<(place + 1) * size], index + UInt64(place))
+                try body(bytes[place * size..<(place + 1) * size], index + UInt64(place))
             }
             index += part
         }

@@ -49,11 +49,6 @@ final class TransferJournal {
         var verified: ChunkSet
         /// Chunks that may be there, to be compared with their checksums.
         var unsure: [(chunk: UInt64, checksum: ChunkChecksum)]
-        /// Files in which another version has left what is not verified (``Remnants``).
-        var remnants = Set<Int>()
-
-        /// Where these files are in the document.
-        var remnantPaths: Set<[UInt8]> { Set(remnants.map { header.tree.entry(ofFile: $0).path.bytes }) }
     }
 
     private let file: OwnedDescriptor
@@ -124,40 +119,6 @@ final class TransferJournal {
         _ = try? SystemCalls.call { ftruncate(number, size) }
     }
 
-    /// Begins a journal in place of another one, which stays what it is until the new one is whole and durable.
-    ///
-    /// - Parameters:
-    ///   - chunks: what it begins with: chunks that are there and durable, of which no checksum is known.
-    ///   - remnants: files that have something of the other version.
-    /// - Throws: what writing threw; then the other one is there still.
-    static func replace(
-        at path: FilePath, _ header: JournalHeader, beginningWith chunks: ChunkSet, remnants: Set<Int>
-    ) throws(Errno) -> TransferJournal {
-        let aside = asidePath(of: path)
-        do throws(Errno) {
-            let journal = try create(at: aside, header)
-            for chunk in chunks.ranges.joined() { journal.append(chunk, ChunkChecksum(high: 0, low: 0)) }
-            journal.mark(journal.entryCount)
-            for file in remnants.sorted() { journal.append(JournalEntry(kind: .remnant, number: UInt64(file))) }
-            try journal.flush()
-            try journal.synchronize()
-            try SystemCalls.call {
-                aside.withPlatformString { aside in path.withPlatformString { rename(aside, $0) } }
-            }
-            return journal
-        } catch {
-            _ = try? SystemCalls.call { aside.withPlatformString { unlink($0) } }
-            throw error
-        }
-    }
-
-    /// Where a journal is written that is to replace the one at a path.
-    static func asidePath(of path: FilePath) -> FilePath {
-        var aside = path
-        aside.extension = "journal-to-be"
-        return aside
-    }
-
     /// Opens a journal to go on with it.
     ///
     /// - Parameter boot: the present run of the system.
@@ -182,10 +143,7 @@ final class TransferJournal {
             markStart: isOfThisRun ? max(reading.distrusted, trusted) : count)
         journal.doubted = isOfThisRun && reading.doubted > run.start ? reading.doubted : 0
         journal.run = isOfThisRun ? nil : boot
-        let remnants = reading.remnants.compactMap(Int.init(exactly:)).filter { $0 < header.tree.layout.fileCount }
-        return (
-            journal, Content(header: header, verified: verified, unsure: unsure, remnants: Set(remnants))
-        )
+        return (journal, Content(header: header, verified: verified, unsure: unsure))
     }
 
     /// Takes note of a chunk that was verified and written. It is kept with the next ``flush()``.
@@ -266,6 +224,15 @@ final class TransferJournal {
         // One that does not even take this is removed with the part.
         _ = try? SystemCalls.call { ftruncate(number, 0) }
         try? synchronize()
+    }
+
+    /// Calls `body` with each chunk of which an entry says that it came, in the order of the entries.
+    func forEachChunk(_ body: (UInt64, ChunkChecksum) throws(Errno) -> Void) throws(Errno) {
+        let count = (end - start) / UInt64(JournalEntry.size)
+        try Self.forEachEntry(of: file, from: start, count: count) { (bytes, index) throws(Errno) in
+            guard let entry = JournalEntry(bytes, at: index), entry.kind == .chunk else { return }
+            try body(entry.number, entry.checksum)
+        }
     }
 
     /// Whether nothing waits to be written.

@@ -14,8 +14,8 @@ package struct SignatureBatch: Sendable {
     package let processorTime: Duration
 }
 
-/// What a document is built upon, as far as the other device has the same bytes: files of older copies, of parts of
-/// another version, and what was put aside. A file with holes is several bases, one for each stretch between them.
+/// What a document is built upon, as far as the other device has the same bytes: files of older copies, and of parts of
+/// another version. A file with holes is several bases, one for each stretch between them.
 ///
 /// At most ``limit`` bases, of many files the largest, and one file of a folder open at a time. Each request for chunks is
 /// told their signatures, which are made anew for that. Belongs to one thread, which reads the bases.
@@ -32,7 +32,7 @@ final class Bases {
     /// Where a basis is.
     private struct Basis {
         let root: Int
-        /// The file of the document that it is looked up for, or its number among those that were moved; nil for all.
+        /// The file of the document that it is looked up for, or its number in a part folder; nil for all.
         let file: Int?
         let stretch: Range<UInt64>
     }
@@ -50,10 +50,6 @@ final class Bases {
     private var next = 0
     /// The file of a folder that was read last.
     private var opened: (root: Int, file: Int?, basis: BasisFile)?
-    /// Whether something could not be built since the last request began.
-    private var hasMissed = false
-    /// Requests in which something could not be built.
-    private var missCount = 0
 
     /// Nothing to build upon.
     init(of tree: DocumentTree, limit: Int = Bases.limit, longestSilence: Duration = Bases.longestSilence) {
@@ -69,16 +65,46 @@ final class Bases {
         return size == 0 ? nil : PieceSize.forBases(totalSize: size, fileCount: sizes.count)
     }
 
-    /// Adds another part of the document, of another version or left over from the same one: first the one in which
-    /// most is (``UnfinishedDocument/fullness(at:)``). It is in use from then on, and goes with ``removeStale()``;
-    /// beyond ``staleLimit`` at once.
-    func add(_ unfinished: UnfinishedDocument, at place: PartPlace) {
-        guard place.ledger.take(unfinished.record) else { return }
-        guard stale.count < Self.staleLimit else { return place.ledger.removePart(of: unfinished.record) }
+    /// Takes another part of the document, of another version or left over from the same one: first the one in which
+    /// most is (``UnfinishedDocument/fullness(at:)``). It is in use from then on, and goes with ``removeStale()``.
+    ///
+    /// - Returns: whether nobody else has it.
+    func take(_ unfinished: UnfinishedDocument, at place: PartPlace) -> Bool {
+        guard place.ledger.take(unfinished.record) else { return false }
         stale.append((unfinished.record, place))
-        // What is in another part folder may be an older state of everything: it goes, and is not gone through.
+        return true
+    }
+
+    /// Removes the parts beyond ``staleLimit``.
+    ///
+    /// - Returns: whether there were any.
+    @discardableResult
+    func removeExcess() -> Bool {
+        let excess = stale.dropFirst(Self.staleLimit)
+        for (record, place) in excess { place.ledger.removePart(of: record) }
+        stale.removeLast(excess.count)
+        return !excess.isEmpty
+    }
+
+    /// Adds a part that was taken, if it is a file: for all of the document.
+    func add(_ unfinished: UnfinishedDocument, at place: PartPlace) {
         guard !unfinished.header.tree.isFolder, let file = BasisFile(unfinished, at: place) else { return }
         add(.part(file)) { _ in true }
+    }
+
+    /// Adds the files of a part folder: each counts for the whole document, because it may have another path now.
+    ///
+    /// First come those that have the size of a file that is needed, and of both the largest.
+    func add(_ older: OlderFolder, where isNeeded: (Int) -> Bool) {
+        var wanted = Set<UInt64>()
+        for file in 0..<tree.layout.fileCount where isNeeded(file) { wanted.insert(tree.layout.size(ofFile: file)) }
+        guard !wanted.isEmpty else { return }
+        let files = older.files.sorted { $0.size > $1.size }
+        let fitting = files.filter { wanted.contains($0.size) }
+        let others = files.filter { !wanted.contains($0.size) }
+        let (number, paths) = (roots.count, (fitting + others).map(\.path.bytes))
+        roots.append(.folder(older.folder, paths))
+        for file in paths.indices where sizes.count < limit { add(file, in: number) }
     }
 
     /// Adds a copy, as far as it has what is needed.
@@ -89,37 +115,6 @@ final class Bases {
         case .file(let file): add(.file(file), where: isNeeded)
         case .folder(let folder): add(.copy(folder, leastSize: copy.leastSize), where: isNeeded)
         }
-    }
-
-    /// Adds what another version has left in the part. What is built upon other files has no need of it: they come
-    /// first.
-    func add(_ remnants: Remnants, where isNeeded: (Int) -> Bool) { add(.remnants(remnants), where: isNeeded) }
-
-    /// Adds what was put aside.
-    func add(aside: consuming OwnedDescriptor, where isNeeded: (Int) -> Bool) {
-        let folder = BasisFolder(aside)
-        addMoved(in: folder, where: isNeeded)
-        for state in AsideName.State.allCases { add(.aside(folder, state), where: isNeeded) }
-    }
-
-    /// Adds what had another path: each counts for the whole document, first those that have the size of a file that is
-    /// needed, and of both the largest.
-    private func addMoved(in folder: BasisFolder, where isNeeded: (Int) -> Bool) {
-        var wanted = Set<UInt64>()
-        for file in 0..<tree.layout.fileCount where isNeeded(file) { wanted.insert(tree.layout.size(ofFile: file)) }
-        guard !wanted.isEmpty, let names = try? SystemCalls.names(in: folder.descriptor, atLeast: limit) else {
-            return
-        }
-        let sized = names.filter(AsideName.isOfMoved).map { name in
-            let status = try? SystemCalls.status(ofName: name, in: folder.descriptor)
-            return (size: UInt64(clamping: status?.st_size ?? 0), name: name)
-        }.sorted { $0.size > $1.size }
-        let fitting = sized.filter { wanted.contains($0.size) }
-        let others = sized.filter { !wanted.contains($0.size) }
-        let number = roots.count
-        let moved = (fitting + others).map(\.name)
-        roots.append(.moved(folder, moved))
-        for file in moved.indices where sizes.count < limit { add(file, in: number) }
     }
 
     private func add(_ root: BasisRoot, where isNeeded: (Int) -> Bool) {
@@ -151,10 +146,7 @@ final class Bases {
     func nextSignatures() -> SignatureBatch? {
         let deadline = MonotonicClock.deadline(after: longestSilence) ?? .max
         guard let size = pieceSize else { return nil }
-        if reader == nil {
-            reader = BasisReader(size: size)
-            for root in roots { root.remnants?.beginTelling() }
-        }
+        if reader == nil { reader = BasisReader(size: size) }
         while next < bases.count, (reader?.signatureCount ?? 0) < PieceSignature.limit {
             let basis = next
             let bytes = makeSignatures(basis, until: deadline)
@@ -197,36 +189,7 @@ final class Bases {
         guard let file = file(of: basis) else { return 0 }
         let place = bases[basis]
         let start = place.stretch.lowerBound + offset
-        let count = try SystemCalls.read(file.descriptor, into: bytes, at: start)
-        if let remnants = roots[place.root].remnants, let file = place.file {
-            remnants.restore(UnsafeMutableRawBufferPointer(rebasing: bytes[..<count]), ofFile: file, at: start)
-        }
-        return count
-    }
-
-    /// Whether a basis is written over meanwhile, so that what it had may be gone.
-    func isTransient(_ basis: Int) -> Bool { roots[bases[basis].root].remnants != nil }
-
-    /// Whether a basis is a file of this user's own.
-    func isOfUser(_ basis: Int) -> Bool { roots[bases[basis].root].isOfUser }
-
-    /// A chunk could not be built, because what it was to be built upon was written over. It comes again with another
-    /// request.
-    func noteMiss() { hasMissed = true }
-
-    /// All that was asked for has come. What is missing for the ``Remnants/attemptLimit``th time is not built upon
-    /// remnants any more.
-    func endRequest() {
-        guard hasMissed else { return }
-        hasMissed = false
-        missCount += 1
-        guard missCount >= Remnants.attemptLimit else { return }
-        let stays = bases.indices.map { !isTransient($0) }
-        (bases, sizes) = (
-            zip(bases, stays).filter(\.1).map(\.0), zip(sizes, stays).filter(\.1).map(\.0)
-        )
-        for root in roots { root.remnants?.endTelling() }
-        opened = nil
+        return try SystemCalls.read(file.descriptor, into: bytes, at: start)
     }
 
     private func file(of basis: Int) -> BasisFile? {
@@ -249,9 +212,12 @@ final class Bases {
     }
 
     /// Builds upon nothing, and removes the parts of other versions: there is no room for them.
-    func giveUp() {
+    ///
+    /// - Returns: whether there were any.
+    func giveUp() -> Bool {
+        defer { removeStale() }
         close()
-        removeStale()
+        return !stale.isEmpty
     }
 
     private func releaseStale() {

@@ -87,13 +87,11 @@ extension BasisFile {
             let file = try? place.folder.reopenFile(
                 stale.record.name, inode: stale.record.inode, for: stale.header.tree.label)
         else { return nil }
-        // One that was written over a third version has something in all of it. What may be there is as good as what
-        // is: all of it is read.
+        // What may be there is as good as what is: all of it is read.
         let layout = stale.header.tree.layout
         let certain = content.verified.ranges.last?.upperBound ?? 0
         let unsure = content.unsure.reduce(0) { max($0, $1.chunk + 1) }
-        let end = content.remnants.isEmpty ? max(certain, unsure) : layout.chunkCount
-        try? self.init(file, limit: layout.offset(of: end))
+        try? self.init(file, limit: layout.offset(of: max(certain, unsure)))
     }
 }
 
@@ -105,16 +103,12 @@ enum BasisRoot {
     case part(BasisFile)
     /// A folder with files under the document's paths, of which those of fewer bytes than so many do not count.
     case copy(BasisFolder, leastSize: UInt64)
-    /// What was put aside in the part (``PartFolder/putAside(file:)``).
-    case aside(BasisFolder, AsideName.State)
-    /// Files that were put aside there because their path is gone, by their names.
-    case moved(BasisFolder, [[UInt8]])
-    /// What another version has left in the part itself.
-    case remnants(Remnants)
+    /// A part folder of another version, and the paths of its files.
+    case folder(BasisFolder, [[UInt8]])
 
     /// The file of this root that a file of the document is built upon.
     ///
-    /// - Parameter file: the number in the layout, or among those that were moved; nil for all of the document.
+    /// - Parameter file: the number in the layout, or among the paths of a part folder; nil for all of the document.
     func open(_ file: Int?, of tree: DocumentTree) -> BasisFile? {
         switch self {
         case .file(let basis), .part(let basis): return basis
@@ -124,36 +118,15 @@ enum BasisRoot {
                 let basis = BasisFile(path.isRoot ? tree.label.bytes : path.bytes, beneath: folder.descriptor)
             else { return nil }
             return basis.size >= leastSize ? basis : nil
-        case .aside(let folder, let state):
-            guard let path = file.map({ tree.entry(ofFile: $0).path }) else { return nil }
-            return BasisFile(AsideName.of(path, state), beneath: folder.descriptor)
-        case .moved(let folder, let names):
-            return file.flatMap { BasisFile(names[$0], beneath: folder.descriptor) }
-        case .remnants(let remnants): return file.flatMap { remnants.open($0) }
+        case .folder(let folder, let paths): return file.flatMap { BasisFile(paths[$0], beneath: folder.descriptor) }
         }
     }
 
     /// Whether each file of the document has a file of its own here.
     var hasFiles: Bool {
         switch self {
-        case .file, .part, .moved: false
-        case .copy, .aside, .remnants: true
-        }
-    }
-
-    /// What of it is written over while it is built upon; nil where nothing is.
-    var remnants: Remnants? {
-        switch self {
-        case .file, .part, .copy, .aside, .moved: nil
-        case .remnants(let remnants): remnants
-        }
-    }
-
-    /// Whether this user's own files are in it, of which its origin may know nothing.
-    var isOfUser: Bool {
-        switch self {
-        case .file, .copy: true
-        case .part, .aside, .moved, .remnants: false
+        case .file, .part, .folder: false
+        case .copy: true
         }
     }
 }

@@ -13,18 +13,15 @@ struct ChunkDecoder: ~Copyable {
 
     /// Fills `content` from what came.
     ///
-    /// - Returns: whether that went well: not where it is built upon nothing but remnants, and they were written over.
     /// - Throws: `badRecord` for what makes no chunk of this size; `basisChanged`, also where an older copy cannot be
     ///   read.
     mutating func decode(
         _ encoding: ChunkRecord.Encoding, _ payload: UnsafeRawBufferPointer,
         into content: UnsafeMutableRawBufferPointer, from bases: Bases
-    ) throws(DocumentError) -> Bool {
+    ) throws(DocumentError) {
         switch encoding {
-        case .zstd:
-            try decompress(payload, into: content)
-            return true
-        case .delta: return try assemble(payload, into: content, from: bases)
+        case .zstd: try decompress(payload, into: content)
+        case .delta: try assemble(payload, into: content, from: bases)
         case .plain, .zeros: throw DocumentError(.badRecord, label.description)
         }
     }
@@ -42,7 +39,7 @@ struct ChunkDecoder: ~Copyable {
 
     private func assemble(
         _ payload: UnsafeRawBufferPointer, into content: UnsafeMutableRawBufferPointer, from bases: Bases
-    ) throws(DocumentError) -> Bool {
+    ) throws(DocumentError) {
         let operationsEnd = payload.count - ContentDigest.byteCount
         guard operationsEnd > 0 else { throw DocumentError(.badRecord, label.description) }
         let digest = ContentDigest(wire: UnsafeRawBufferPointer(rebasing: payload[operationsEnd...]))
@@ -51,7 +48,7 @@ struct ChunkDecoder: ~Copyable {
             basisSizes: bases.sizes)
         var filled = 0
         // Of older copies of its own this device tells no more than that it was right of all, or not: see CopyTrust.
-        var (isTransient, isOfUser, isWhole) = (false, false, true)
+        var isWhole = true
         while let operation = try next(&decoder) {
             switch operation {
             case .literal(let bytes):
@@ -59,16 +56,14 @@ struct ChunkDecoder: ~Copyable {
                 filled += bytes.count
             case .copy(let basis, let offset, let length):
                 let room = UnsafeMutableRawBufferPointer(rebasing: content[filled..<filled + length])
-                isTransient = isTransient || bases.isTransient(basis)
-                isOfUser = isOfUser || bases.isOfUser(basis)
                 // What cannot be read is not what it was: the other device sends it.
                 isWhole = (try? bases.read(basis, at: offset, into: room)) == length && isWhole
                 filled += length
             }
         }
-        if isWhole, ContentDigest(of: UnsafeRawBufferPointer(content)) == digest { return true }
-        guard isTransient, !isOfUser else { throw DocumentError(.basisChanged, label.description) }
-        return false
+        guard isWhole, ContentDigest(of: UnsafeRawBufferPointer(content)) == digest else {
+            throw DocumentError(.basisChanged, label.description)
+        }
     }
 
     private func next(_ decoder: inout DeltaDecoder) throws(DocumentError) -> DeltaOperation? {

@@ -76,22 +76,36 @@ extension DestinationFolder {
     /// Bytes that are free for this user; nil where the file system does not say.
     var freeByteCount: UInt64? { SystemCalls.freeByteCount(of: file) }
 
+    /// Bytes of a block of its file system.
+    var blockSize: UInt64 {
+        let number = file.rawValue
+        var status = statvfs()
+        _ = try? SystemCalls.call { fstatvfs(number, &status) }
+        return max(1, UInt64(status.f_frsize))
+    }
+
     /// Makes sure that what is free now is enough for a document.
     ///
     /// Files with holes count nothing: nobody knows what of them comes.
-    func requireRoom(for tree: DocumentTree) throws(DocumentError) {
+    ///
+    /// - Parameters:
+    ///   - others: files that need none.
+    ///   - given: bytes that can be made free.
+    func requireRoom(
+        for tree: DocumentTree, without others: Set<Int>, given: UInt64 = 0
+    ) throws(DocumentError) {
         let number = file.rawValue
         var status = statvfs()
         guard (try? SystemCalls.call { fstatvfs(number, &status) }) != nil, status.f_blocks > 0 else { return }
         let block = max(1, UInt64(status.f_frsize))
         var blocks: UInt64 = 0
-        for index in 0..<tree.layout.fileCount {
+        for index in 0..<tree.layout.fileCount where !others.contains(index) {
             guard let file = tree.entry(ofFile: index).file, !file.isSparse else { continue }
             blocks += file.size / block + (file.size % block == 0 ? 0 : 1)
         }
         // File systems that make inodes as they are needed say they have none.
-        let hasInodes = status.f_files == 0 || UInt64(status.f_favail) >= UInt64(tree.entryCount)
-        guard blocks <= UInt64(status.f_bavail), hasInodes else {
+        let hasInodes = status.f_files == 0 || UInt64(status.f_favail) >= UInt64(tree.entryCount - others.count)
+        guard blocks <= UInt64(status.f_bavail) + given / block, hasInodes else {
             throw DocumentError(.destinationFull, tree.label.description, underlyingError: .noSpace)
         }
     }

@@ -135,6 +135,12 @@ package final class DestinationFolder: Sendable {
         try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies, version: landlock)
     }
 
+    /// Whether the confined thread can move a file from one folder to another: not with the first version of Landlock.
+    var movesBetweenFolders: Bool {
+        guard case .version(let version) = Landlock.support else { return false }
+        return min(version, landlock ?? version) >= 2
+    }
+
     /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlays take RENAME_NOREPLACE since Linux 3.15 or their birth. The
     /// call itself may be missing all the same, where a container's filter forbids it: no file is called "", and only
     /// who has the call says that.

@@ -32,6 +32,14 @@ package actor DocumentWriter {
         package let processorTime: Duration
     }
 
+    /// What a transfer found of the document when it began.
+    package enum Start: Sendable, Equatable {
+        /// Nothing, or a part of this version.
+        case unchanged
+        /// Parts of other versions. They are built upon, or were deleted because the disk has no room for both.
+        case changed(keepsOlder: Bool)
+    }
+
     private enum State {
         case idle
         case receiving(Reception)
@@ -99,9 +107,9 @@ package actor DocumentWriter {
         }
     }
 
-    /// Whether the document has changed since a part of it came: what came is of another version, and built upon. Not
-    /// for documents of which their origin does not say which they are.
-    package func hasChanged() throws(DocumentError) -> Bool { try current().hasChanged }
+    /// What it found of the document. If the origin does not say which document it is, another version counts as a
+    /// change only if it was deleted.
+    package func start() throws(DocumentError) -> Start { try current().start }
 
     /// What has not come yet, rising, at most ``rangeLimit`` ranges of it; none when all is there.
     package func missing() throws(DocumentError) -> [Range<UInt64>] { try current().missing() }

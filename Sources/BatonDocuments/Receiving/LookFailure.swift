@@ -13,8 +13,6 @@ struct LookFailure: Sendable {
         case file
         /// Opening such a file, to read what has come of it.
         case content
-        /// Writing a journal in the place of one of another version: the state folder's disk.
-        case newJournal
     }
 
     let look: Look

@@ -130,21 +130,21 @@ extension SystemCalls {
     }
 
     /// Gives back the room of bytes that nobody needs, where the file system can.
-    ///
-    /// - Parameter keepsWritten: only what was reserved and never written, which file systems show as holes; all of it
-    ///   stays where one cannot tell.
-    static func giveBack(_ range: Range<UInt64>, of file: borrowing OwnedDescriptor, keepsWritten: Bool) {
+    static func giveBack(_ range: Range<UInt64>, of file: borrowing OwnedDescriptor) {
         let number = file.rawValue
-        func punch(_ start: Int64, _ end: Int64) { _ = try? kernel { baton_punch_hole(number, start, end - start) } }
-        var next = Int64(range.lowerBound)
-        let end = Int64(range.upperBound)
-        guard keepsWritten else { return punch(next, end) }
-        while next < end {
-            let hole = baton_next_hole(number, next)
-            guard hole >= 0, hole < end else { return }
-            let data = baton_next_data(number, hole)
-            next = data < 0 ? end : min(end, data)
-            punch(hole, next)
+        _ = try? kernel { baton_punch_hole(number, Int64(range.lowerBound), Int64(range.count)) }
+    }
+
+    /// Moves a name from one folder to another, in the place of what has it there.
+    static func rename(
+        _ name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor, to other: some Collection<UInt8>,
+        in destination: borrowing OwnedDescriptor
+    ) throws(Errno) {
+        let (from, to) = (folder.rawValue, destination.rawValue)
+        try withName(name) { (name) throws(Errno) in
+            try withName(other) { (other) throws(Errno) in
+                try call { renameat(from, name, to, other) }
+            }
         }
     }
 

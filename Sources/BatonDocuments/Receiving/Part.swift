@@ -27,13 +27,11 @@ protocol Part: AnyObject {
     /// Reads bytes of a file as they are now, fewer where it ends before.
     func read(file: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError) -> Int
 
-    /// Opens a file of which something is there, to be built upon; nil where that does not go.
-    func openBasis(file: Int) -> BasisFile?
-
     /// Gives back the room that was reserved for bytes that have not come; it stays where the file system cannot.
-    ///
-    /// - Parameter keepsWritten: whether what was written there stays: another version's bytes.
-    func giveBack(_ range: Range<UInt64>, ofFile file: Int, keepsWritten: Bool)
+    func giveBack(_ range: Range<UInt64>, ofFile file: Int)
+
+    /// Bytes that the disk holds for a file.
+    func heldByteCount(ofFile file: Int) -> UInt64
 
     /// Has the next read of these bytes come from the disk, as far as they are on their way to it no more.
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int)
@@ -43,14 +41,6 @@ protocol Part: AnyObject {
     ///
     /// - Throws: `writeFailed`, ...: the disk does not answer, and nobody knows.
     func isThere(file: Int) throws(DocumentError) -> Bool
-
-    /// The folder with the files that were put aside because their source changed; nil where there is none.
-    func openAside() -> OwnedDescriptor?
-
-    /// Removes what was put aside where without that there is no room for what has not come.
-    ///
-    /// - Parameter isLacking: whether something of a file has not come.
-    func makeRoom(lacking isLacking: (Int) -> Bool)
 
     /// A descriptor of its own, to be synchronised with the disk by somebody else meanwhile.
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize
@@ -84,8 +74,6 @@ protocol Part: AnyObject {
 
 extension Part {
     var hasReservedRoom: Bool { false }
-    func openAside() -> OwnedDescriptor? { nil }
-    func makeRoom(lacking _: (Int) -> Bool) {}
 }
 
 /// A descriptor through which what was written can be made durable.

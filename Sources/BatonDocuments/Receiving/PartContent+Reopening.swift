@@ -11,18 +11,6 @@ extension PartContent {
         error.code == .incomplete || error.code == .destinationNotWritable
     }
 
-    /// Opens the journal of a part that is gone on with.
-    ///
-    /// - Throws: what ``readJournal(of:at:)`` and ``PartPlace/synchronize(_:)`` throw.
-    static func openJournal(
-        of unfinished: UnfinishedDocument, at place: PartPlace
-    ) throws(DocumentError) -> (journal: TransferJournal, content: TransferJournal.Content) {
-        let found = try readJournal(of: unfinished, at: place)
-        // Whoever replaced the journal may have been killed before its name was durable.
-        if !found.content.remnants.isEmpty { try place.synchronize(unfinished.record) }
-        return found
-    }
-
     /// Reads what the journal of a part says.
     ///
     /// - Throws: `incomplete` where it is not there any more, or the disk has damaged it; `stateUnavailable`, `busy`
@@ -51,7 +39,7 @@ extension PartContent {
         guard let file = tree[0].file else { return try RecordedPartFolder(reopening: record, tree, at: place) }
         return try PartFile(
             reopening: record, for: tree.label, file, modified: tree[0].modified, permissions: tree[0].permissions,
-            isOfOtherVersion: !content.remnants.isEmpty && content.verified.ranges.isEmpty, at: place)
+            at: place)
     }
 
     /// Reads a chunk of a part from the disk, and compares it. What the disk does not give back is not there.

@@ -28,15 +28,13 @@ final class PartContent {
     /// Nanoseconds that the disk took.
     private(set) var diskTime: UInt64 = 0
 
-    /// What another version has left in the part; nil where there was room for both, or no other.
-    let remnants: Remnants?
+    let tree: DocumentTree
+    let part: any Part
+    let folder: DestinationFolder
+    let journal: PartJournal
 
-    private let tree: DocumentTree
     /// See ``ReceivingChecks/whole``.
     private let requiresAll: Bool
-    private let part: any Part
-    private let folder: DestinationFolder
-    private let journal: PartJournal
     /// The chunk that is coming, where chunks are written whole.
     private var whole = WholeChunk()
     private var state = State.receiving
@@ -50,13 +48,11 @@ final class PartContent {
     /// - Parameters:
     ///   - journal: the part's; nil where it could not be written.
     ///   - verified: what the journal vouches for.
-    ///   - remnants: files that have something of another version.
     init(
         of tree: DocumentTree, in part: any Part, _ journal: TransferJournal?, verified: ChunkSet = ChunkSet(),
-        remnants: Set<Int> = [], at place: PartPlace
+        at place: PartPlace
     ) {
         self.tree = tree
-        self.remnants = remnants.isEmpty ? nil : Remnants(of: remnants, in: part)
         self.part = part
         folder = place.folder
         self.journal = PartJournal(journal, of: part, at: place)
@@ -67,14 +63,18 @@ final class PartContent {
     }
 
     /// Makes the part of a document, and its journal.
-    convenience init(creating header: JournalHeader, at place: PartPlace) throws(DocumentError) {
+    ///
+    /// - Parameter others: files of a folder that need no room, because they are moved into it.
+    convenience init(
+        creating header: JournalHeader, withoutRoomFor others: Set<Int> = [], at place: PartPlace
+    ) throws(DocumentError) {
         let tree = header.tree
         let part: any Part
         if let file = tree[0].file {
             part = try PartFile(
                 for: tree.label, file, modified: tree[0].modified, permissions: tree[0].permissions, at: place)
         } else {
-            part = try RecordedPartFolder(creating: tree, at: place)
+            part = try RecordedPartFolder(creating: tree, withoutRoomFor: others, at: place)
         }
         let journal = try? TransferJournal.create(at: place.ledger.journal(of: part.record), header)
         self.init(of: tree, in: part, journal, at: place)
@@ -93,11 +93,7 @@ final class PartContent {
         let opened: (journal: TransferJournal, content: TransferJournal.Content)
         let part: any Part
         do throws(DocumentError) {
-            opened = try Self.openJournal(of: unfinished, at: place)
-            // Another transfer may have written another version over it since it was listed.
-            guard opened.content.header.tree.isSameVersion(as: unfinished.header.tree) else {
-                throw DocumentError(.incomplete, unfinished.header.tree.label.description)
-            }
+            opened = try Self.readJournal(of: unfinished, at: place)
             part = try Self.reopen(unfinished.record, opened.content, at: place)
         } catch {
             place.ledger.release(unfinished.record)
@@ -105,15 +101,16 @@ final class PartContent {
             return nil
         }
         self.init(
-            of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified,
-            remnants: opened.content.remnants, at: place)
+            of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified, at: place)
         opened.journal.reserve()
         do throws(DocumentError) {
             try loseWhatIsGone()
             journal.beginRun()
             try compare(opened.content.unsure, unless: isCancelled)
         } catch {
-            leave(opened.content.unsure)
+            var unsure = ChunkSet()
+            for (chunk, _) in opened.content.unsure { unsure.insert(chunk) }
+            leave(unsure)
             throw error
         }
         journal.endDoubt()
@@ -130,11 +127,15 @@ final class PartContent {
         !verified.missing(in: tree.layout.chunks(ofFile: file), limit: 1).isEmpty
     }
 
-    /// See ``Part/makeRoom(lacking:)``.
-    func makeRoom() { part.makeRoom { lacks(file: $0) } }
+    /// Whether nothing of a file has come yet.
+    func lacksAll(ofFile file: Int) -> Bool { !verified.containsAny(tree.layout.chunks(ofFile: file)) }
 
-    /// See ``Part/openAside()``.
-    func openAside() -> OwnedDescriptor? { part.openAside() }
+    /// Takes note of chunks that came with files which were moved into the part.
+    func insert(_ chunks: ChunkSet) {
+        for chunk in chunks.ranges.joined() { verified.insert(chunk) }
+        verifiedByteCount = verified.byteCount(in: tree.layout)
+        countKept()
+    }
 
     /// Takes what a record says.
     func take(_ event: ChunkVerifier.Event) throws(DocumentError) {
@@ -167,7 +168,6 @@ final class PartContent {
         case .content(let chunk, let offset, let bytes):
             let place = tree.layout.place(of: chunk)
             lastFile = place.file
-            if offset == 0 { remnants?.willWrite(place) }
             if isSparse(place) {
                 try writeSparsely(bytes, to: place, from: offset)
             } else if place.size == ChunkLayout.chunkSize, try part.takesWholeChunks(ofFile: place.file) {
@@ -178,7 +178,6 @@ final class PartContent {
             }
         case .zeros(let chunk):
             let place = tree.layout.place(of: chunk)
-            remnants?.willWrite(place)
             try part.clear(place.range, ofFile: place.file)
         case .verified(let chunk, let checksum):
             verified.insert(chunk)
@@ -252,7 +251,7 @@ final class PartContent {
         if !isDoubted { giveBackRoom(except: verified) }
         let byteCount = journal.end(of: verified).byteCount(in: tree.layout)
         // A disk that has failed is not written to at the same places again.
-        guard byteCount > 0 || (remnants != nil && journal.isThere && !isDoubted) else {
+        guard byteCount > 0 else {
             part.discard()
             return 0
         }
@@ -262,10 +261,10 @@ final class PartContent {
     /// Ends it before all was looked at that may be there. What was is written down, and the rest left to the next one.
     ///
     /// - Parameter unsure: chunks that may be there.
-    private func leave(_ unsure: [(chunk: UInt64, checksum: ChunkChecksum)]) {
+    func leave(_ unsure: ChunkSet) {
         state = .over
         var there = verified
-        for (chunk, _) in unsure { there.insert(chunk) }
+        for chunk in unsure.ranges.joined() { there.insert(chunk) }
         // It was reserved again when the part was opened.
         giveBackRoom(except: there)
         _ = journal.end(of: verified)
@@ -277,13 +276,11 @@ final class PartContent {
     /// - Parameter there: chunks that are there, or may be.
     private func giveBackRoom(except there: ChunkSet) {
         guard lastFile < tree.layout.fileCount else { return }
-        let keepsWritten = remnants?.files.contains(lastFile) == true
         let chunks = tree.layout.chunks(ofFile: lastFile)
         for missing in there.missing(in: chunks, limit: DocumentWriter.rangeLimit) {
             guard let last = missing.last else { continue }
             let (first, end) = (tree.layout.place(of: missing.lowerBound), tree.layout.place(of: last))
-            part.giveBack(
-                first.range.lowerBound..<end.range.upperBound, ofFile: lastFile, keepsWritten: keepsWritten)
+            part.giveBack(first.range.lowerBound..<end.range.upperBound, ofFile: lastFile)
         }
     }
 

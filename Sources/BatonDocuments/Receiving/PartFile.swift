@@ -63,19 +63,17 @@ final class PartFile: Part {
 
     /// Opens the part file of an earlier transfer, to go on with it. What it has is left alone.
     ///
-    /// - Parameter isOfOtherVersion: it may have another size, and gets this one.
     /// - Throws: `incomplete` where it is not what was recorded, `destinationFull`, ...; what stands there stays then,
     ///   and the ledger's record is the caller's still.
     convenience init(
         reopening record: PartFileRecord, for label: DocumentLabel, _ entry: DocumentEntry.File,
-        modified: FileIdentity.Time? = nil, permissions: UInt16? = nil, isOfOtherVersion: Bool = false,
-        at place: PartPlace
+        modified: FileIdentity.Time? = nil, permissions: UInt16? = nil, at place: PartPlace
     ) throws(DocumentError) {
         try place.folder.requireAbsent(label, place.naming)
         guard
             let file = try place.folder.reopenFile(record.name, inode: record.inode, for: label),
             // It had its size from the start: of one that was cut since, nobody knows what is left.
-            isOfOtherVersion || (try? SystemCalls.status(of: file).st_size) == off_t(exactly: entry.size)
+            (try? SystemCalls.status(of: file).st_size) == off_t(exactly: entry.size)
         else {
             throw DocumentError(.incomplete, label.description)
         }
@@ -138,13 +136,10 @@ final class PartFile: Part {
         }
     }
 
-    func openBasis(file _: Int) -> BasisFile? {
-        guard let file = try? folder.reopenFile(record.name, inode: record.inode, for: label) else { return nil }
-        return try? BasisFile(file)
-    }
+    func giveBack(_ range: Range<UInt64>, ofFile _: Int) { SystemCalls.giveBack(range, of: file) }
 
-    func giveBack(_ range: Range<UInt64>, ofFile _: Int, keepsWritten: Bool) {
-        SystemCalls.giveBack(range, of: file, keepsWritten: keepsWritten)
+    func heldByteCount(ofFile _: Int) -> UInt64 {
+        UInt64(clamping: (try? SystemCalls.status(of: file))?.st_blocks ?? 0) * 512
     }
 
     func leaveCache(_ range: Range<UInt64>, ofFile _: Int) { SystemCalls.leaveCache(range, of: file) }
@@ -251,10 +246,6 @@ final class PartFile: Part {
         guard size <= UInt64(Int64.max) else { throw DocumentError(.tooLarge, label.description) }
         let number = file.rawValue
         do throws(Errno) {
-            // Of a larger version the end goes first: its room may be what is needed.
-            if try SystemCalls.status(of: file).st_size > off_t(size) {
-                try SystemCalls.call { ftruncate(number, off_t(size)) }
-            }
             if !entry.isSparse, folder.checks.contains(.room) {
                 // Asked first: reserving more than there is would fill the disk for everybody before it fails.
                 let reserved = UInt64(try SystemCalls.status(of: file).st_blocks) * 512

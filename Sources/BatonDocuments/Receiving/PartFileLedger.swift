@@ -63,8 +63,10 @@ package final class PartFileLedger: Sendable {
     /// - Throws: `stateUnavailable`.
     @discardableResult
     package func removeLeftovers() throws(DocumentError) -> Int {
-        // The version before has kept digests of older copies beside parts.
-        for name in try names(endingIn: ".signatures") { unlink(folder.appending(name)) }
+        // The version before has kept digests of older copies beside parts, and journals that were to replace others.
+        for suffix in [".signatures", ".journal-to-be"] {
+            for name in try names(endingIn: suffix) { unlink(folder.appending(name)) }
+        }
         var removed = 0
         var kept: [(name: String, age: Duration)] = []
         for name in try recordNames() where !isInUse(name) {
@@ -266,7 +268,8 @@ package final class PartFileLedger: Sendable {
         // A record that stays is looked at again at the next start, and fits nothing then. It is the last to go,
         // because what is beside it is found by it.
         let journal = journal(ofRecord: name)
-        for file in [TransferJournal.asidePath(of: journal), journal, folder.appending(name)] { unlink(file) }
+        unlink(journal)
+        unlink(folder.appending(name))
     }
 
     private func unlink(_ file: FilePath) {

@@ -29,14 +29,6 @@ enum PartFileName {
     }
 }
 
-extension PartFileName {
-    /// What the folder in a part folder is called that files of another version are put aside in. The part's random
-    /// letters are in it, which no other device knows: no entry of a document has this name.
-    static func aside(of name: [UInt8]) -> [UInt8] {
-        [UInt8(ascii: ".")] + name.dropLast(suffix.utf8.count).suffix(8) + Array(".baton-aside".utf8)
-    }
-}
-
 /// The bits that the user does not want on new files.
 enum ProcessUmask {
     /// Read from the kernel, because umask(2) can only tell by setting it for the whole process. 0o077 where that is

@@ -9,19 +9,16 @@ extension PartFolder {
     /// Removes extraneous entries, those of another kind than in the document, and all links, which are made last.
     /// Gives the owner access to the others, if the earlier transfer has set their final permissions.
     ///
-    /// In the folder of this very version a file goes as well that has a second name, which a snapshot or a
-    /// deduplicator may have given it: it cannot be written to, and what the other name leads to stays. That of another
-    /// version is put aside later (``putAside(file:)``).
-    ///
-    /// - Parameter kept: paths of files that are put aside instead; nil in the folder of this version.
-    func removeExtraneous(keeping kept: Set<[UInt8]>?) throws(DocumentError) {
+    /// A file goes as well that has a second name, which a snapshot or a deduplicator may have given it: it cannot be
+    /// written to, and what the other name leads to stays.
+    func removeExtraneous() throws(DocumentError) {
         var next = 1
-        try removeExtraneous(in: root, at: .root, &next, keeping: kept)
+        try removeExtraneous(in: root, at: .root, &next)
     }
 
     /// - Parameter next: the entry that comes next in the manifest: of this folder or after it.
     private func removeExtraneous(
-        in folder: borrowing OwnedDescriptor, at path: EntryPath, _ next: inout Int, keeping kept: Set<[UInt8]>?
+        in folder: borrowing OwnedDescriptor, at path: EntryPath, _ next: inout Int
     ) throws(DocumentError) {
         let names: [[UInt8]]
         do {
@@ -30,14 +27,13 @@ extension PartFolder {
             throw failure(error, path)
         }
         var found = Set(names)
-        if path.isRoot { found.remove(asideName) }
         while next < tree.entryCount {
             let entry = tree[next]
             guard entry.path.parent == path else { break }
             next += 1
             let name = Array(entry.path.name)
             do throws(Errno) {
-                guard found.contains(name), try isKind(of: entry, name, in: folder, isOwn: kept == nil) else {
+                guard found.contains(name), try isKind(of: entry, name, in: folder) else {
                     skipContents(of: entry.path, &next)
                     continue
                 }
@@ -52,11 +48,10 @@ extension PartFolder {
             } catch {
                 throw failure(error, entry.path)
             }
-            try removeExtraneous(in: child, at: entry.path, &next, keeping: kept)
+            try removeExtraneous(in: child, at: entry.path, &next)
         }
         for name in found {
             do {
-                if let kept, !kept.isEmpty { try putAside(name, of: folder, at: path, ifAmong: kept) }
                 try remove(name, from: folder)
             } catch {
                 throw failure(error, path)
@@ -64,33 +59,9 @@ extension PartFolder {
         }
     }
 
-    /// Puts aside a file that is to be kept, and all those in a folder.
-    private func putAside(
-        _ name: [UInt8], of folder: borrowing OwnedDescriptor, at parent: EntryPath, ifAmong kept: Set<[UInt8]>
-    ) throws(Errno) {
-        // What is deeper than any document was not made by a transfer.
-        guard let label = try? DocumentLabel(name), let path = try? parent.appending(label) else { return }
-        let status = try SystemCalls.status(ofName: name, in: folder)
-        switch status.st_mode & S_IFMT {
-        case S_IFREG:
-            guard kept.contains(path.bytes), status.st_size > 0, (try? SystemCalls.requireOwn(status)) != nil else {
-                return
-            }
-            try putAside(name, of: folder, as: AsideName.ofMoved(path))
-        case S_IFDIR:
-            let child = try SystemCalls.openOwnFolder(name, within: folder)
-            for name in try SystemCalls.names(in: child, atLeast: FolderRemoval.nameLimit) {
-                try putAside(name, of: child, at: path, ifAmong: kept)
-            }
-        default: return
-        }
-    }
-
-    /// Whether a name is of the kind of an entry. A file is made writable for its owner.
-    ///
-    /// - Parameter isOwn: whether a file is only meant that is written to.
+    /// Whether a name is of the kind of an entry, and a file nobody else's. It is made writable for its owner.
     private func isKind(
-        of entry: DocumentEntry, _ name: [UInt8], in folder: borrowing OwnedDescriptor, isOwn: Bool
+        of entry: DocumentEntry, _ name: [UInt8], in folder: borrowing OwnedDescriptor
     ) throws(Errno) -> Bool {
         let status = try SystemCalls.status(ofName: name, in: folder)
         let kind = status.st_mode & S_IFMT
@@ -98,7 +69,7 @@ extension PartFolder {
         case .file:
             let isOurs = (try? SystemCalls.requireOwn(status)) != nil
             if isOurs, status.st_mode & 0o600 != 0o600 { try SystemCalls.restoreAccess(name, in: folder) }
-            return isOwn ? isOurs : kind == S_IFREG
+            return isOurs
         case .folder: return kind == S_IFDIR
         case .link: return false
         }
@@ -114,9 +85,6 @@ extension PartFolder {
     private func remove(_ name: [UInt8], from folder: borrowing OwnedDescriptor) throws(Errno) {
         do {
             try SystemCalls.remove(name, from: folder, isFolder: false)
-        } catch .noSuchFileOrDirectory {
-            // It was put aside.
-            return
         } catch .isDirectory {
             let child = try SystemCalls.openOwnFolder(name, within: folder)
             try FolderRemoval.removeContents(of: child)

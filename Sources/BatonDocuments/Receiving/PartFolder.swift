@@ -20,8 +20,6 @@ final class PartFolder {
     let destination: DestinationFolder
     let root: OwnedDescriptor
     let umask: mode_t
-    /// What the folder in it is called with what was put aside (``putAside(file:)``).
-    let asideName: [UInt8]
 
     private let name: [UInt8]
     private let naming: DocumentNaming
@@ -37,16 +35,17 @@ final class PartFolder {
     ///
     /// - Parameters:
     ///   - name: what it is called until it is whole (``PartFileName``).
+    ///   - others: files that need no room, because they are moved into it.
     ///   - umask: the permission bits that the user does not want.
     /// - Throws: `destinationExists`, `destinationNotWritable`, `destinationFull`, `destinationUnsuitable`, `badName`,
     ///   ... Nothing is left behind then.
     convenience init(
         creating tree: DocumentTree, named name: [UInt8], in destination: DestinationFolder,
-        umask: mode_t = ProcessUmask.current, naming: DocumentNaming = .own
+        withoutRoomFor others: Set<Int> = [], umask: mode_t = ProcessUmask.current, naming: DocumentNaming = .own
     ) throws(DocumentError) {
         if destination.checks.contains(.linksInside) { try tree.requireLinksInside() }
         try destination.requireAbsent(tree.label, naming)
-        try destination.requireRoom(for: tree)
+        try destination.requireRoom(for: tree, without: others)
         try destination.requireNaming(of: tree.label)
         guard let root = try destination.makeFolder(name, for: tree.label) else {
             throw DocumentError(.writeFailed, tree.label.description, underlyingError: .fileExists)
@@ -62,13 +61,10 @@ final class PartFolder {
 
     /// Opens the folder of an earlier transfer, and removes from it what the document, as it is now, has not.
     ///
-    /// - Parameter kept: of the folder of another version, paths of files that have something in them: those that the
-    ///   document has not any more are put aside instead, because it may have them under another path. Nil for this
-    ///   version.
     /// - Throws: `incomplete` where there is no such folder any more, or something in it that cannot be removed.
     convenience init(
         reopening tree: DocumentTree, named name: [UInt8], inode: UInt64, in destination: DestinationFolder,
-        umask: mode_t = ProcessUmask.current, naming: DocumentNaming = .own, keeping kept: Set<[UInt8]>? = nil
+        umask: mode_t = ProcessUmask.current, naming: DocumentNaming = .own
     ) throws(DocumentError) {
         if destination.checks.contains(.linksInside) { try tree.requireLinksInside() }
         try destination.requireAbsent(tree.label, naming)
@@ -77,7 +73,7 @@ final class PartFolder {
         }
         self.init(tree, name, inode, root, in: destination, umask, naming, isNew: false)
         do throws(DocumentError) {
-            try removeExtraneous(keeping: kept)
+            try removeExtraneous()
         } catch {
             // Something is mounted there, on a folder or deeper in what is to go, or somebody else writes to it.
             let reasons: [Errno?] = [.improperLink, .resourceBusy, .directoryNotEmpty]
@@ -98,7 +94,6 @@ final class PartFolder {
         self.naming = naming
         self.isNew = isNew
         self.root = root
-        asideName = PartFileName.aside(of: name)
         known = Array(repeating: false, count: tree.layout.fileCount)
     }
 
@@ -146,23 +141,58 @@ final class PartFolder {
         }
     }
 
-    /// See ``Part/openBasis(file:)``.
-    func openBasis(file index: Int) -> BasisFile? {
-        // What is behind the end of the new version goes with the first byte that is written.
-        BasisFile(
-            tree.entry(ofFile: index).path.bytes, beneath: root, limit: tree.layout.size(ofFile: index))
-    }
-
     /// See ``Part/leaveCache(_:ofFile:)``.
     func leaveCache(_ range: Range<UInt64>, ofFile index: Int) {
         guard let part = (try? openExisting(index)) ?? nil else { return }
         SystemCalls.leaveCache(range, of: part.file)
     }
 
-    /// See ``Part/giveBack(_:ofFile:keepsWritten:)``. No more is reserved than of the file that is being written.
-    func giveBack(_ range: Range<UInt64>, ofFile index: Int, keepsWritten: Bool) {
+    /// See ``Part/giveBack(_:ofFile:)``. No more is reserved than of the file that is being written.
+    func giveBack(_ range: Range<UInt64>, ofFile index: Int) {
         guard let current, current.index == index else { return }
-        SystemCalls.giveBack(range, of: current.file, keepsWritten: keepsWritten)
+        SystemCalls.giveBack(range, of: current.file)
+    }
+
+    /// See ``Part/heldByteCount(ofFile:)``.
+    func heldByteCount(ofFile index: Int) -> UInt64 {
+        guard !isNew || known[index] else { return 0 }
+        let path = tree.entry(ofFile: index).path
+        let status = try? SystemCalls.status(ofName: path.name, in: try folder(at: path.parent).folder)
+        return UInt64(clamping: status?.st_blocks ?? 0) * 512
+    }
+
+    /// Removes a file of which nothing is there, so that another one can be moved to its place.
+    func remove(file index: Int) throws(DocumentError) {
+        guard !isNew || known[index] else { return }
+        if current?.index == index { current = nil }
+        let path = tree.entry(ofFile: index).path
+        do throws(Errno) {
+            try SystemCalls.remove(path.name, from: try folder(at: path.parent).folder, isFolder: false)
+        } catch .noSuchFileOrDirectory {
+            return
+        } catch {
+            throw failure(error, path)
+        }
+    }
+
+    /// Moves a file here from another part folder.
+    ///
+    /// - Returns: false if the file has gone, or nothing can be moved between the two folders.
+    func take(_ file: OlderFolder.UnchangedFile, from older: OlderFolder) throws(DocumentError) -> Bool {
+        let path = tree.entry(ofFile: file.file).path
+        do throws(Errno) {
+            let parent = try folder(at: path.parent)
+            try older.move(file, to: path.name, in: parent.folder)
+            known[file.file] = true
+            // An earlier attempt may have given it permissions that do not let it be written to.
+            let status = try SystemCalls.status(ofName: path.name, in: parent.folder)
+            if status.st_mode & 0o600 != 0o600 { try SystemCalls.restoreAccess(path.name, in: parent.folder) }
+            return true
+        } catch .noSuchFileOrDirectory, .improperLink {
+            return false
+        } catch {
+            throw failure(error, path)
+        }
     }
 
     /// See ``Part/isThere(file:)``.
@@ -207,7 +237,6 @@ final class PartFolder {
     func prepare(unless isCancelled: () -> Bool = { false }) throws(DocumentError) {
         current = nil
         parent = nil
-        try removeAside()
         var finishing = FolderFinishing(self)
         try finishing.finish(unless: isCancelled)
     }
@@ -262,12 +291,6 @@ final class PartFolder {
             path, try SystemCalls.openOrMakeFolder(path, beneath: root, isConfined: isConfined))
         parent = opened
         return opened
-    }
-
-    /// Forgets that a file is open: its name is another one's now.
-    func close(file index: Int) {
-        guard current?.index == index else { return }
-        current = nil
     }
 
     /// - Parameter count: bytes that are written at once: a file that has no more gets its size by that.

@@ -8,6 +8,9 @@ import SystemPackage
 ///
 /// Belongs to the thread of the part.
 final class PartJournal {
+    /// Entries that are written at once: 8,192, which are 320 KiB.
+    private static let batchSize = 8192
+
     private let part: any Part
     private let place: PartPlace
     /// Nil where it could not be made: then a transfer that is interrupted begins anew. What a full disk does not take
@@ -103,6 +106,42 @@ final class PartJournal {
         journal?.endAttempt()
         // Where that cannot be written, all is read again the next time.
         try? journal?.flush()
+    }
+
+    /// Says which chunks come with files that are about to be moved into the part, and makes that durable, with the
+    /// part's record and the names of both.
+    ///
+    /// - Returns: these chunks.
+    /// - Throws: `stateUnavailable`, ... Nothing may be moved then.
+    func announce(_ older: OlderFolder, in layout: ChunkLayout) throws(DocumentError) -> ChunkSet {
+        var chunks = ChunkSet()
+        var pendingCount = 0
+        do throws(Errno) {
+            try older.forEachUnchangedChunk(in: layout) { (chunk, checksum) throws(Errno) in
+                guard !chunks.contains(chunk) else { return }
+                chunks.insert(chunk)
+                append(chunk, checksum, size: layout.size(of: chunk))
+                pendingCount += 1
+                if pendingCount.isMultiple(of: Self.batchSize) { try journal?.flush() }
+            }
+            try journal?.flush()
+            try journal?.synchronize()
+        } catch {
+            throw place.ledger.failure(error)
+        }
+        try place.synchronize(part.record)
+        isRecordDurable = true
+        return chunks
+    }
+
+    /// The part was synchronised, and so all that was said so far is durable.
+    func vouch() {
+        guard let journal else { return }
+        journal.mark(journal.entryCount)
+        isMarkPending = true
+        unmarkedByteCount = 0
+        // If that cannot be written, what was said counts as long as the system runs.
+        try? flush()
     }
 
     /// What is said from now on is of the present run of the system.

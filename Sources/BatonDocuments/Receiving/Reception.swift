@@ -18,8 +18,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     private let tree: DocumentTree
     private let checks: ReceivingChecks
     private let bases: Bases
-    /// Whether all that came of the document before is of another version. It is found out in `init`.
-    private(set) var hasChanged = false
+    /// See ``DocumentWriter/Start``. It is found out in `init`.
+    private(set) var start = DocumentWriter.Start.unchanged
     private var content: PartContent?
     private var verifier: ChunkVerifier?
     private var decoder: ChunkDecoder
@@ -63,7 +63,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             for part in found.map({ $0.renumbered(at: place) }) where try self.isThere(part, at: place) {
                 parts.append(part)
             }
-            self.hasChanged = try self.isChange(identity, since: parts, at: place)
+            if try self.isChange(identity, since: parts, at: place) { self.start = .changed(keepsOlder: true) }
             self.content = try self.content(of: header, goingOnWith: parts, at: place, unless: isCancelled)
             self.findBases(copies)
         }
@@ -91,9 +91,10 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         unless isCancelled: () -> Bool
     ) throws(DocumentError) -> PartContent {
         var content: PartContent?
+        var others: [UnfinishedDocument] = []
         for unfinished in try found.filter({ $0.header.tree.isSameVersion(as: tree) }).fullestFirst(at: place) {
             guard content == nil else {
-                bases.add(unfinished, at: place)
+                others.append(unfinished)
                 continue
             }
             do throws(DocumentError) {
@@ -104,13 +105,80 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             }
         }
         let stale = try found.filter { !$0.header.tree.isSameVersion(as: tree) }.fullestFirst(at: place)
-        if content == nil {
-            content = try self.content(of: header, afterOthers: stale, at: place, unless: isCancelled)
+        guard !tree.isFolder else {
+            let others = (others + stale).filter { bases.take($0, at: place) }
+            return try folder(of: header, reopened: content, others: others, at: place, unless: isCancelled)
         }
-        // Where there is none, what there was of others has gone.
+        if content == nil { content = try file(of: header, afterOthers: stale, at: place) }
+        // If there is none, there is no room for both, and what there was of others has gone.
         guard let content else { return try PartContent(creating: header, at: place) }
-        for stale in stale { bases.add(stale, at: place) }
+        for other in others + stale where bases.take(other, at: place) && !bases.removeExcess() {
+            bases.add(other, at: place)
+        }
         return content
+    }
+
+    /// The part of a folder, with the files of others in it that have not changed. What else is in others is built
+    /// upon, or goes if the disk has no room for both.
+    ///
+    /// - Parameter others: parts that were taken, the fullest first.
+    private func folder(
+        of header: JournalHeader, reopened: PartContent?, others: [UnfinishedDocument], at place: PartPlace,
+        unless isCancelled: () -> Bool
+    ) throws(DocumentError) -> PartContent {
+        var unchanged = Set<Int>()
+        var folders: [OlderFolder] = []
+        for other in others {
+            guard let folder = try OlderFolder(other, at: place) else { continue }
+            let isLacking = { file in !unchanged.contains(file) && reopened?.lacksAll(ofFile: file) ?? true }
+            try folder.findUnchanged(in: tree, where: isLacking, unless: isCancelled)
+            unchanged.formUnion(folder.unchanged.map(\.file))
+            folders.append(folder)
+        }
+        let content: PartContent
+        if let reopened {
+            content = reopened
+        } else {
+            content = try newFolder(header, unchanged, givenUp: (folders, others), at: place)
+        }
+        for folder in folders { try content.takeOver(folder) }
+        let (wanted, free) = (content.unreservedByteCount, place.folder.freeByteCount ?? .max)
+        if wanted > free, wanted - free <= Self.byteCount(folders, others, at: place) {
+            giveUpOthers()
+            return content
+        }
+        bases.removeExcess()
+        for folder in folders { bases.add(folder) { content.lacks(file: $0) } }
+        for other in others { bases.add(other, at: place) }
+        return content
+    }
+
+    /// A new part folder.
+    ///
+    /// - Parameters:
+    ///   - unchanged: files that are moved into it.
+    ///   - others: parts that go if there is no room without that.
+    /// - Throws: `destinationFull`, also if there is no room even so; ...
+    private func newFolder(
+        _ header: JournalHeader, _ unchanged: Set<Int>, givenUp others: ([OlderFolder], [UnfinishedDocument]),
+        at place: PartPlace
+    ) throws(DocumentError) -> PartContent {
+        do throws(DocumentError) {
+            return try PartContent(creating: header, withoutRoomFor: unchanged, at: place)
+        } catch {
+            guard error.code == .destinationFull, !others.1.isEmpty else { throw error }
+            let given = Self.byteCount(others.0, others.1, at: place)
+            try place.folder.requireRoom(for: tree, without: unchanged, given: given)
+            return try PartContent(creating: header, withoutRoomFor: Set(0..<tree.layout.fileCount), at: place)
+        }
+    }
+
+    /// Bytes of the disk that parts take, without the files that are moved out of them.
+    private static func byteCount(
+        _ folders: [OlderFolder], _ others: [UnfinishedDocument], at place: PartPlace
+    ) -> UInt64 {
+        let files = others.filter { !$0.header.tree.isFolder }
+        return folders.reduce(0) { $0 + $1.restByteCount } + files.reduce(0) { $0 + place.folder.byteCount(of: $1) }
     }
 
     /// Whether a part is there. Where somebody removed it it is forgotten, and not where its disk is not mounted. What
@@ -136,30 +204,21 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         guard place.folder.hasRoom(for: tree, inPlaceOf: others) else {
             throw DocumentError(.destinationFull, tree.label.description, underlyingError: .noSpace)
         }
-        for other in others where other.record != unfinished.record { bases.add(other, at: place) }
-        bases.giveUp()
+        for other in others where other.record != unfinished.record { _ = bases.take(other, at: place) }
+        giveUpOthers()
         return try PartContent(reopening: unfinished, at: place, unless: isCancelled)
     }
 
-    /// The part: a new one, or one of another version.
+    /// The part of a file that came in another version: what came is what the new one is built upon, and goes when
+    /// that is whole, or at once if the disk has no room for both.
     ///
-    /// A folder of another version is gone on with. A file is what the new one is compared with, and goes when that is
-    /// whole; where there is no room for both it is written over, and what there is of others goes at once.
-    ///
-    /// - Returns: nil where a new one is to be made without more ado.
-    private func content(
-        of header: JournalHeader, afterOthers stale: [UnfinishedDocument], at place: PartPlace,
-        unless isCancelled: () -> Bool
+    /// - Returns: nil if nothing of another version is there any more.
+    private func file(
+        of header: JournalHeader, afterOthers stale: [UnfinishedDocument], at place: PartPlace
     ) throws(DocumentError) -> PartContent? {
         guard let fullest = stale.first else { return nil }
-        if tree.isFolder {
-            for stale in stale {
-                if let content = try PartContent(adopting: stale, for: header, at: place, unless: isCancelled) {
-                    return content
-                }
-            }
-        }
-        if place.folder.hasRoom(for: tree, beside: fullest) {
+        let seemsFree = place.folder.hasRoom(for: tree, beside: fullest)
+        if seemsFree {
             do {
                 return try PartContent(creating: header, at: place)
             } catch {
@@ -168,24 +227,24 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         }
         // Nothing is given up for what cannot be put in place.
         try place.folder.requireAbsent(tree.label, place.naming)
-        guard place.folder.hasRoom(for: tree, inPlaceOf: stale) else {
+        // What the disk called free and did not give, because of a quota, does not count.
+        guard place.folder.hasRoom(for: tree, inPlaceOf: stale, countingFree: !seemsFree) else {
             throw DocumentError(.destinationFull, tree.label.description, underlyingError: .noSpace)
         }
-        for other in stale.dropFirst() { bases.add(other, at: place) }
-        bases.giveUp()
-        if let content = try PartContent(rewriting: fullest, for: header, at: place) { return content }
-        bases.add(fullest, at: place)
-        bases.giveUp()
+        for other in stale { _ = bases.take(other, at: place) }
+        giveUpOthers()
         return nil
+    }
+
+    /// Removes the other parts that were taken: the disk has no room for them.
+    private func giveUpOthers() {
+        if bases.giveUp() { start = .changed(keepsOlder: false) }
     }
 
     /// Looks for what the missing files can be built upon.
     private func findBases(_ copies: [OlderCopy]) {
         guard let content else { return }
-        content.makeRoom()
-        if let aside = content.openAside() { bases.add(aside: aside) { content.lacks(file: $0) } }
         for copy in copies { bases.add(copy) { content.lacks(file: $0) } }
-        if let remnants = content.remnants { bases.add(remnants) { content.lacks(file: $0) } }
     }
 
     /// Chunks that have not come yet, rising, at most ``DocumentWriter/rangeLimit`` ranges of them.
@@ -238,9 +297,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                     try self.verifier?.receive(
                         bytes,
                         decode: { (encoding, payload, room) throws(DocumentError) in
-                            let isThere = try self.decoder.decode(encoding, payload, into: room, from: self.bases)
-                            if !isThere { self.bases.noteMiss() }
-                            return isThere
+                            try self.decoder.decode(encoding, payload, into: room, from: self.bases)
                         },
                         handle: { (event) throws(DocumentError) in try content.take(event) })
                 }
@@ -260,7 +317,6 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     func finish() throws(DocumentError) {
         try thread.perform { () throws(DocumentError) in
             try self.verifier?.finish()
-            self.bases.endRequest()
         }
     }
 

@@ -18,13 +18,14 @@ final class RecordedPartFolder: Part {
     ///
     /// - Throws: what making it throws. Nothing is left behind then, or its record as well, so that the next start
     ///   removes it.
-    init(creating tree: DocumentTree, at place: PartPlace) throws(DocumentError) {
+    init(creating tree: DocumentTree, withoutRoomFor others: Set<Int> = [], at place: PartPlace) throws(DocumentError) {
         var record = PartFileRecord(of: tree.label, in: place.folder)
         // First without an inode, so that no moment exists in which the folder has no record.
         try place.ledger.enter(record)
         do throws(DocumentError) {
             folder = try PartFolder(
-                creating: tree, named: record.name, in: place.folder, umask: place.umask, naming: place.naming)
+                creating: tree, named: record.name, in: place.folder, withoutRoomFor: others, umask: place.umask,
+                naming: place.naming)
             record.inode = folder.inode
             try place.ledger.enter(record)
         } catch {
@@ -45,14 +46,11 @@ final class RecordedPartFolder: Part {
 
     /// Opens the folder of an earlier transfer, which the caller has taken from the ledger.
     ///
-    /// - Parameter kept: see ``PartFolder``.
     /// - Throws: `incomplete` where it is not what was recorded; the ledger's record is the caller's then.
-    init(
-        reopening record: PartFileRecord, _ tree: DocumentTree, keeping kept: Set<[UInt8]>? = nil, at place: PartPlace
-    ) throws(DocumentError) {
+    init(reopening record: PartFileRecord, _ tree: DocumentTree, at place: PartPlace) throws(DocumentError) {
         folder = try PartFolder(
             reopening: tree, named: record.name, inode: record.inode, in: place.folder, umask: place.umask,
-            naming: place.naming, keeping: kept)
+            naming: place.naming)
         self.record = record
         ledger = place.ledger
     }
@@ -77,30 +75,21 @@ final class RecordedPartFolder: Part {
         try folder.read(file: file, at: offset, into: bytes)
     }
 
-    func openBasis(file: Int) -> BasisFile? { folder.openBasis(file: file) }
+    func giveBack(_ range: Range<UInt64>, ofFile file: Int) { folder.giveBack(range, ofFile: file) }
 
-    func giveBack(_ range: Range<UInt64>, ofFile file: Int, keepsWritten: Bool) {
-        folder.giveBack(range, ofFile: file, keepsWritten: keepsWritten)
-    }
+    func heldByteCount(ofFile file: Int) -> UInt64 { folder.heldByteCount(ofFile: file) }
 
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int) { folder.leaveCache(range, ofFile: file) }
 
     func isThere(file: Int) throws(DocumentError) -> Bool { try folder.isThere(file: file) }
 
-    /// See ``PartFolder/putAside(file:)``.
-    func putAside(file: Int) throws(DocumentError) -> Bool { try folder.putAside(file: file) }
+    /// See ``PartFolder/remove(file:)``.
+    func remove(file: Int) throws(DocumentError) { try folder.remove(file: file) }
 
-    /// See ``PartFolder/hasRoom(keeping:lacking:)``.
-    func hasRoom(keeping changed: Set<Int>, lacking isLacking: (Int) -> Bool) -> Bool {
-        folder.hasRoom(keeping: changed, lacking: isLacking)
+    /// See ``PartFolder/take(_:from:)``.
+    func take(_ file: OlderFolder.UnchangedFile, from older: OlderFolder) throws(DocumentError) -> Bool {
+        try folder.take(file, from: older)
     }
-
-    /// See ``PartFolder/isRewritable(file:)``.
-    func isRewritable(file: Int) -> Bool { folder.isRewritable(file: file) }
-
-    func openAside() -> OwnedDescriptor? { folder.openAside() }
-
-    func makeRoom(lacking isLacking: (Int) -> Bool) { folder.makeRoom(lacking: isLacking) }
 
     func prepare(unless isCancelled: () -> Bool) throws(DocumentError) { try folder.prepare(unless: isCancelled) }
 

@@ -17,7 +17,7 @@ struct UnfinishedDocument: Sendable {
             journal: journal)
     }
 
-    /// Bytes that are in it, or may be; blocks. What was written over a third version has something in all of it.
+    /// Bytes that are in it, or may be; blocks.
     ///
     /// - Throws: `stateUnavailable`, `busy`: nobody knows. One of which that is taken for nothing may be given up for
     ///   others.
@@ -30,7 +30,6 @@ struct UnfinishedDocument: Sendable {
             return 0
         }
         let layout = content.header.tree.layout
-        guard content.remnants.isEmpty else { return layout.byteCount(of: layout.allChunks) }
         var chunks = content.verified
         for (chunk, _) in content.unsure { chunks.insert(chunk) }
         return chunks.byteCount(in: layout)
@@ -61,14 +60,19 @@ extension DestinationFolder {
 
     /// Whether a file would have room in the place of parts: where not, nothing is given up for it. Of one with holes
     /// nobody knows.
-    func hasRoom(for tree: DocumentTree, inPlaceOf stale: [UnfinishedDocument]) -> Bool {
-        guard let file = tree[0].file, !file.isSparse, let free = freeByteCount else { return true }
+    ///
+    /// - Parameter countsFree: whether what is free now counts as well.
+    func hasRoom(
+        for tree: DocumentTree, inPlaceOf stale: [UnfinishedDocument], countingFree countsFree: Bool = true
+    ) -> Bool {
+        guard let file = tree[0].file, !file.isSparse, let unused = freeByteCount else { return true }
+        let free = countsFree ? unused : 0
         let given = stale.reduce(UInt64(0)) { $0.addingReportingOverflow(byteCount(of: $1)).partialValue }
         return file.size <= free.addingReportingOverflow(given).partialValue
     }
 
     /// Bytes that the disk holds for a part.
-    private func byteCount(of part: UnfinishedDocument) -> UInt64 {
+    func byteCount(of part: UnfinishedDocument) -> UInt64 {
         let blocks = (try? SystemCalls.status(ofName: part.record.name, in: file))?.st_blocks ?? 0
         return UInt64(clamping: blocks) * 512
     }

@@ -17,20 +17,18 @@ package struct ChunkVerifier: ~Copyable {
         case verified(chunk: UInt64, checksum: ChunkChecksum)
     }
 
-    /// Makes content of an encoded chunk: fills `content`, whose size is the chunk's, from `payload`. Where that
-    /// returns `false` nothing is told of the chunk: it has to come again.
+    /// Makes content of an encoded chunk: fills `content`, whose size is the chunk's, from `payload`.
     package typealias Decoder = (
         _ encoding: ChunkRecord.Encoding, _ payload: UnsafeRawBufferPointer,
         _ content: UnsafeMutableRawBufferPointer
-    ) throws(DocumentError) -> Bool
+    ) throws(DocumentError) -> Void
 
     private enum Phase {
         case header(taken: Int)
         case length(ChunkRecord.Encoding, taken: Int)
         case payload(ChunkRecord.Encoding, size: Int, taken: Int)
         case content(taken: Int)
-        /// - computed: nil for a chunk that is not there.
-        case checksum(computed: ChunkChecksum?, taken: Int)
+        case checksum(computed: ChunkChecksum, taken: Int)
         case complete
         case failed
     }
@@ -231,18 +229,14 @@ package struct ChunkVerifier: ~Copyable {
     ) throws(DocumentError) {
         guard let decode else { throw DocumentError(.badRecord, subject) }
         let content = scratch.content(ofSize: size)
-        if try decode(encoding, scratch.payload(ofSize: length), content) {
-            try takeContent(UnsafeRawBufferPointer(content), at: 0, handle)
-        } else {
-            phase = .checksum(computed: nil, taken: 0)
-        }
+        try decode(encoding, scratch.payload(ofSize: length), content)
+        try takeContent(UnsafeRawBufferPointer(content), at: 0, handle)
     }
 
     private mutating func endRecord(
-        _ computed: ChunkChecksum?, _ handle: (Event) throws(DocumentError) -> Void
+        _ computed: ChunkChecksum, _ handle: (Event) throws(DocumentError) -> Void
     ) throws(DocumentError) {
         recordCount += 1
-        guard let computed else { return beginRecord() }
         guard computed == field.checksum || !comparesChecksums else {
             throw DocumentError(.checksumMismatch, subject)
         }

@@ -77,14 +77,17 @@ extension Handoff {
                 async let _: Void = leaveStalled(connection, progress)
                 let path = try await documents.fetch(
                     description, for: order, from: connection, claim: claim,
-                    begin: { hasChanged in
+                    begin: { start in
                         let wasTold = isToldOfChange.withLock { isTold in
-                            defer { isTold = hasChanged }
+                            defer { isTold = start != .unchanged }
                             return isTold
                         }
-                        guard hasChanged, !wasTold else { return }
+                        guard case .changed(let keepsOlder) = start, !wasTold || !keepsOlder else { return }
                         let label = description.tree.label
-                        let change = HandoffError(.documentChanged, "\(label) has changed since a part of it came")
+                        let loss = ", and the disk has no room for both: what had come of the older version was deleted"
+                        let change = HandoffError(
+                            .documentChanged,
+                            "\(label) has changed since a part of it came\(keepsOlder ? "" : loss)")
                         Self.tell(change, waiting: 0, keeping: 0, to: events)
                     },
                     told: { lastTold.withLock { $0 = .now } },

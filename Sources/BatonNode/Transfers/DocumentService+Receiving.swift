@@ -70,13 +70,13 @@ extension DocumentService {
     ///
     /// - Parameters:
     ///   - description: what the origin described it as.
-    ///   - begin: hears, before any of it comes, whether it has changed since a part of it came.
+    ///   - begin: hears, before any of it comes, what was here of it.
     ///   - told: hears whenever the origin has taken signatures of older copies.
     ///   - ended: hears, where it does not come whole, how many bytes of it are kept.
     /// - Returns: where it is now.
     func fetch(
         _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
-        begin: @Sendable (_ hasChanged: Bool) -> Void = { _ in }, told: @Sendable () -> Void = {},
+        begin: @Sendable (DocumentWriter.Start) -> Void = { _ in }, told: @Sendable () -> Void = {},
         ended: @Sendable (_ kept: UInt64) -> Void = { _ in },
         progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
@@ -97,7 +97,7 @@ extension DocumentService {
                 identity: description.identity, naming: order.naming)
             order.trust.noteOpened()
             do {
-                begin(try await writer.hasChanged())
+                begin(try await writer.start())
                 return try await receive(
                     description.version, into: writer, tellingBases: isTrusted,
                     requiringAll: order.folder.checks.contains(.whole), from: connection, claim: claim, told: told,

@@ -170,9 +170,9 @@ struct FolderDeltaTests {
     }
 
     @Test(
-        "What was put aside goes where there is no room for it and the document",
+        "What came of a file that has another name now goes if the disk has no room for both",
         .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
-    func noRoomAside() async throws {
+    func noRoomForBoth() async throws {
         let mounted = try MountedFolder(tmpfsAt: writers.folder, size: 12 << 20)
         let source = try delta.makeSource([("big", DocumentFixture.content(8 << 20, seed: 96))])
         #expect(try await delta.attempt(source, interruptedAfter: 6 << 20).arrived == nil)

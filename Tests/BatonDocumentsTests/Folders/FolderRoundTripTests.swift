@@ -82,7 +82,7 @@ struct FolderRoundTripTests {
         #expect(status.st_size == 16 << 30 && status.st_blocks < 1024)
     }
 
-    @Test("A part folder goes on after the process was killed, and a file that changed is put aside")
+    @Test("A part folder goes on after the process was killed, and a file is removed to make place for another")
     func resuming() throws {
         let tree = try FolderFixture.tree([
             ("a", .folder), ("a/one", FolderFixture.file(5000)), ("b", FolderFixture.file(3 << 20)),
@@ -103,7 +103,7 @@ struct FolderRoundTripTests {
         var bytes = [UInt8](repeating: 0, count: 5000)
         #expect(try bytes.withUnsafeMutableBytes { try part.read(file: 0, at: 0, into: $0) } == 5000)
         #expect(bytes == one)
-        _ = try part.putAside(file: 0)
+        try part.remove(file: 0)
         #expect(try bytes.withUnsafeMutableBytes { try part.read(file: 0, at: 0, into: $0) } == 0)
         #expect(try bytes.withUnsafeMutableBytes { try part.read(file: 2, at: 0, into: $0) } == 0)
         try part.write(one, toFile: 0, at: 0)

@@ -68,43 +68,12 @@ struct ChunkSetTests {
         #expect(chunks.byteCount(in: layout) == 5 + 1 + 9)
     }
 
-    private func tree(_ files: [(String, size: UInt64, version: UInt64)]) throws -> DocumentTree {
-        var builder = DocumentTree.Builder(try DocumentLabel(Array("folder".utf8)))
-        try builder.append(DocumentEntry(path: .root, kind: .folder))
-        for (name, size, version) in files {
-            let file = DocumentEntry.File(size: size, version: FileVersion(high: 0, low: version))
-            try builder.append(DocumentEntry(path: try EntryPath(Array(name.utf8)), kind: .file(file)))
-        }
-        return try builder.finish()
-    }
-
-    @Test("Of another version, the chunks of files that are the same are carried over to their new numbers")
-    func carried() throws {
-        let megabyte = UInt64(1 << 20)
-        let before = try tree([
-            ("a", 2 * megabyte, 1), ("b", 3 * megabyte, 2), ("c", megabyte, 0), ("d", megabyte, 4), ("e", megabyte, 5),
-        ])
-        let after = try tree([
-            ("A", megabyte, 1), ("a", megabyte, 9), ("b", 3 * megabyte, 2), ("c", megabyte, 0), ("d", megabyte, 4),
-            ("f", megabyte, 5),
-        ])
-        var chunks = ChunkSet()
-        for chunk in [0, 1, 2, 4, 5, 6, 7] as [UInt64] { chunks.insert(chunk) }
-        // `a` changed, `c` has no version, `e` is gone: `b` without its middle, and `d`.
-        #expect(chunks.carried(from: before, to: after).ranges == [2..<3, 4..<5, 6..<7])
-        #expect(ChunkSet().carried(from: before, to: after).ranges.isEmpty)
-    }
-
     /// Would walking its chunks be tried, it would go on for years.
     @Test("What a file could have and has not costs nothing", .timeLimit(.minutes(1)))
-    func huge() throws {
-        let huge = UInt64(1) << 61
-        let before = try tree([("a", 1 << 20, 1), ("z", huge, 2)])
-        let after = try tree([("a", 2 << 20, 3), ("z", huge, 2)])
-        let last = before.layout.chunks(ofFile: 1).upperBound - 1
+    func huge() {
+        let last = UInt64(1) << 41
         var chunks = ChunkSet()
         for chunk in [0, 1, 2, last] { chunks.insert(chunk) }
-        #expect(chunks.carried(from: before, to: after).ranges == [2..<4, last + 1..<last + 2])
         #expect(chunks.present(in: 1..<last) == [1..<3])
         #expect(chunks.present(in: 2..<2).isEmpty && ChunkSet().present(in: 0..<last).isEmpty)
     }

@@ -94,16 +94,21 @@ struct BasesTests {
     }
 
     @Test("Of what had another path, what has the size of a file that is needed comes first, and then what is large")
-    func moved() throws {
+    func moved() async throws {
         let sizes: [UInt64] = [3, 50, 700, 9000, 11_000]
+        let writers = try WriterFixture()
+        var older = try Folder()
+        let others = (sizes + sizes.map { $0 + 1 }).shuffled()
+        for (number, size) in others.enumerated() { try older.add("\(number)", size) }
+        let writer = try await DocumentWriter.begun(
+            try older.builder.finish(), in: writers.folder, ledger: writers.ledger)
+        for size in others { try await writer.write(DocumentFixture.record([UInt8](repeating: 1, count: Int(size)))) }
+        #expect(await writer.end() > 0)
         var folder = try Folder()
         for size in sizes { try folder.add("needed \(100_000 + size)", size) }
-        for (number, size) in (sizes + sizes.map { $0 + 1 }).shuffled().enumerated() {
-            let name = String(decoding: AsideName.ofMoved(try EntryPath(Array("\(number)".utf8))), as: UTF8.self)
-            try folder.scratch.makeFile("older/\(name)", [UInt8](repeating: 1, count: Int(size)))
-        }
         let bases = Bases(of: try folder.builder.finish())
-        bases.add(aside: try SystemCalls.open(folder.path, O_RDONLY | O_DIRECTORY)) { _ in true }
+        let part = try #require(try writers.ledger.unfinished().first)
+        bases.add(try #require(try OlderFolder(part, at: try PartPlace(writers.folder, writers.ledger)))) { _ in true }
         #expect(bases.sizes == sizes.reversed() + sizes.reversed().map { $0 + 1 })
     }
 }

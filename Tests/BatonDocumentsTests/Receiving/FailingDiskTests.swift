@@ -59,8 +59,6 @@ struct FailingDiskTests {
             try part.read(file: file, at: offset, into: bytes)
         }
 
-        func openBasis(file: Int) -> BasisFile? { part.openBasis(file: file) }
-
         func leaveCache(_ range: Range<UInt64>, ofFile file: Int) { part.leaveCache(range, ofFile: file) }
 
         func isThere(file: Int) -> Bool { part.isThere(file: file) }
@@ -78,9 +76,9 @@ struct FailingDiskTests {
 
         func prepare(unless isCancelled: () -> Bool) throws(DocumentError) { try part.prepare(unless: isCancelled) }
 
-        func giveBack(_ range: Range<UInt64>, ofFile file: Int, keepsWritten: Bool) {
-            part.giveBack(range, ofFile: file, keepsWritten: keepsWritten)
-        }
+        func giveBack(_ range: Range<UInt64>, ofFile file: Int) { part.giveBack(range, ofFile: file) }
+
+        func heldByteCount(ofFile file: Int) -> UInt64 { part.heldByteCount(ofFile: file) }
 
         func synchronize() throws(DocumentError) {
             do {

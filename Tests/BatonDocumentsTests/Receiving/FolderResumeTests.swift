@@ -124,19 +124,42 @@ struct FolderResumeTests {
     }
 
     @Test(
-        "Of another version, files that are the same are not asked for again, also when that is interrupted",
-        arguments: [nil, 1])
-    func otherVersion(landlock: Int?) async throws {
+        "Of another version, files that are the same are not asked for again, also when that is interrupted")
+    func otherVersion() async throws {
         try await receive(6, [1, 2, 3, 4, 5])
         // `a` and `in/e` are others now.
         let versions: [UInt64] = [11, 2, 3, 4, 15]
-        let first = try await open(versions, landlock: landlock)
+        let first = try await open(versions)
         #expect(try await first.missing() == [0..<3, 6..<7])
         await first.end()
         try await receive(2, versions)
-        let second = try await open(versions, landlock: landlock)
+        let second = try await open(versions)
         #expect(try await second.missing() == [2..<3, 6..<7])
         try await complete(second, versions)
+    }
+
+    @Test("A version that comes back finds its files again, whichever part they are in")
+    func versionThatComesBack() async throws {
+        let (before, between): ([UInt64], [UInt64]) = ([1, 2, 3, 4, 5], [11, 2, 3, 4, 15])
+        try await receive(6, before)
+        try await receive(2, between)
+        let writer = try await open(before)
+        #expect(try await writer.missing() == [6..<7])
+        await writer.end()
+        let other = try await open(between)
+        #expect(try await other.missing() == [2..<3, 6..<7])
+        await other.end()
+        try await complete(try await open(before), before)
+    }
+
+    @Test("With the first version of Landlock nothing is moved, and what came is built upon")
+    func firstLandlock() async throws {
+        try await receive(6, [1, 2, 3, 4, 5])
+        let versions: [UInt64] = [11, 2, 3, 4, 15]
+        let writer = try await open(versions, landlock: 1)
+        #expect(try await writer.missing() == [0..<7])
+        #expect(try await writer.pieceSize() != nil)
+        try await complete(writer, versions)
     }
 
     @Test(
@@ -239,22 +262,25 @@ struct FolderResumeTests {
         try await complete(writer, versions)
     }
 
-    @Test("Where the journal cannot be replaced, the old one stays")
+    @Test(
+        "A state folder without room for another journal leaves the older part as it is",
+        .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
     func fullStateFolder() async throws {
+        let state = try MountedFolder(tmpfsAt: writers.scratch.filePath.appending("parts"), size: 64 << 10)
+        defer { withExtendedLifetime(state) {} }
         try await receive(6, [1, 2, 3, 4, 5])
         let versions: [UInt64] = [11, 2, 3, 4, 15]
-        let parts = writers.scratch.filePath.appending("parts")
-        let journal = try #require(writers.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
-        let aside = TransferJournal.asidePath(of: parts.appending(journal))
-        // Something that nothing can be written to, whoever writes.
-        try SystemCalls.call { mkdir(aside.string, 0o700) }
-        let error = await #expect(throws: DocumentError.self) { _ = try await open(versions) }
-        #expect(error?.code == .stateUnavailable)
-        #expect(error?.subject == parts.displayed)
-        try SystemCalls.call { rmdir(aside.string) }
-        // Of that there is a place some time.
-        let shortage = LookFailure(look: .newJournal, error: .tooManyOpenFiles)
-        #expect(await DocumentFixture.code { _ = try await open(versions, lookFailure: shortage) } == .busy)
+        let filler = state.path.appending("filler")
+        for count in [64 << 10, 4 << 10, 1] {
+            try? DocumentFixture.write([UInt8](repeating: 1, count: count), to: filler)
+        }
+        let names = DocumentFixture.names(in: try part())
+        if let writer = try? await open(versions) {
+            #expect(try await writer.missing() == [0..<7])
+            await writer.end()
+        }
+        #expect(DocumentFixture.names(in: try part()) == names)
+        try SystemCalls.call { unlink(filler.string) }
         let writer = try await open(versions)
         #expect(try await writer.missing() == [0..<3, 6..<7])
         try await complete(writer, versions)

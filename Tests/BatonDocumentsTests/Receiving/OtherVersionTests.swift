@@ -46,7 +46,7 @@ struct OtherVersionTests {
         content[3 << 20 + 5] ^= 0xFF
         let writer = try await fixture.open(try newTree())
         #expect(try await writer.missing() == [0..<8])
-        #expect(try await !writer.hasChanged(), "nobody says which document it is")
+        #expect(try await writer.start() == .unchanged, "nobody says which document it is")
         // It tells of all that has come, and of nothing that has not.
         let size = try #require(try await writer.pieceSize())
         var index = SignatureIndex(size: size)
@@ -212,14 +212,14 @@ struct OtherVersionTests {
         try await receive(0..<6, identity(1, 2))
         let other = try await fixture.open(try newTree(), identity: identity(3, 4))
         #expect(try await other.pieceSize() == nil)
-        #expect(try await !other.hasChanged())
+        #expect(try await other.start() == .unchanged)
         try await fixture.complete(other)
         #expect(fixture.names.count == 2)
         // The user has put it elsewhere.
         try SystemCalls.call { unlink(fixture.document.string) }
         let again = try await fixture.open(identity: identity(1, 2))
         #expect(try await again.missing() == [6..<8])
-        #expect(try await !again.hasChanged())
+        #expect(try await again.start() == .unchanged)
         try await fixture.complete(again)
         fixture.writers.expectOnly(["report.pdf"])
     }
@@ -232,7 +232,7 @@ struct OtherVersionTests {
         let next = try await fixture.open(
             try newTree(), identity: file == 0 ? .unknown : identity(file, place))
         #expect(try await next.pieceSize() != nil)
-        #expect(try await next.hasChanged() == (file != 0))
+        #expect(try await next.start() == (file == 0 ? .unchanged : .changed(keepsOlder: true)))
         try await fixture.complete(next)
         fixture.writers.expectOnly(["report.pdf"])
     }
@@ -246,7 +246,7 @@ struct OtherVersionTests {
         try await receive(0..<6, identity(1, 2), of: try tree(hadHoles))
         let next = try await fixture.open(try tree(!hadHoles), identity: identity(1, 2))
         #expect(try await next.missing() == [6..<8])
-        #expect(try await !next.hasChanged())
+        #expect(try await next.start() == .unchanged)
         try await fixture.complete(next)
         fixture.writers.expectOnly(["report.pdf"])
     }

@@ -34,11 +34,10 @@ struct ChunkEncodingTests {
 
     private static func undo(
         _: ChunkRecord.Encoding, _ payload: UnsafeRawBufferPointer, _ content: UnsafeMutableRawBufferPointer
-    ) throws(DocumentError) -> Bool {
+    ) throws(DocumentError) {
         guard payload.count * 2 == content.count else { throw DocumentError(.badRecord, "test") }
         UnsafeMutableRawBufferPointer(rebasing: content[..<payload.count]).copyMemory(from: payload)
         UnsafeMutableRawBufferPointer(rebasing: content[payload.count...]).copyMemory(from: payload)
-        return true
     }
 
     private func label() throws -> DocumentLabel { try DocumentLabel(Array("report.pdf".utf8)) }
@@ -225,10 +224,7 @@ struct ChunkEncodingTests {
         try wire.withUnsafeBytes { wire in
             try verifier.receive(
                 wire,
-                decode: { (_, payload, content) throws(DocumentError) in
-                    content.copyMemory(from: payload)
-                    return true
-                },
+                decode: { (_, payload, content) throws(DocumentError) in content.copyMemory(from: payload) },
                 handle: { _ in })
         }
         let isComplete = verifier.isComplete
