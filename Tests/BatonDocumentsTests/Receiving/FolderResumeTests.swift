@@ -262,6 +262,39 @@ struct FolderResumeTests {
         try await complete(writer, versions)
     }
 
+    /// It is killed by an alarm after a time that grows, until it has moved all.
+    @Test("However soon a process is killed that moves unchanged files, none of them is asked for again")
+    func killedWhileMoving() async throws {
+        let before = (0..<300).map { ("f/\($0)", DocumentFixture.content(5000, seed: UInt64($0))) }
+        let delta = try FolderDelta()
+        let source = try delta.makeSource(before + [("z", DocumentFixture.content(3 << 20, seed: 301))])
+        #expect(try await delta.attempt(source, interruptedAfter: 2 << 20 + 300 * 5000).arrived == nil)
+        try DocumentFixture.write([1], to: source.appending("z"))
+        for step in 1...24 {
+            await #expect(processExitsWith: .signal(SIGALRM)) {
+                [scratch = delta.writers.scratch.path as String, source = source.string as String, step = step as Int]
+                in
+                var timer = itimerval()
+                timer.it_value.tv_usec = step * step * 250
+                let tree = try DocumentScan.scan(FilePath(source)).tree
+                let parts = FilePath(scratch).appending("parts")
+                let ledger = try PartFileLedger(stateFolder: parts)
+                try ledger.removeLeftovers()
+                let folder = try DestinationFolder(FilePath(scratch).appending("destination"))
+                setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil)
+                let writer = try await DocumentWriter.create(
+                    tree, from: DocumentFixture.origin, in: folder, ledger: ledger)
+                // Of the process, because this thread may not take signals.
+                kill(getpid(), SIGALRM)
+                withExtendedLifetime(writer) { while true { pause() } }
+            }
+        }
+        try PartFileLedger(stateFolder: delta.writers.scratch.filePath.appending("parts")).removeLeftovers()
+        let attempt = try await delta.attempt(source)
+        try delta.expectArrived(attempt, source)
+        #expect(attempt.missing == 3 << 20)
+    }
+
     @Test(
         "A state folder without room for another journal leaves the older part as it is",
         .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
