@@ -31,7 +31,7 @@ package struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// A label of bytes of which the caller knows that they are one.
-    package init(unchecked bytes: [UInt8]) {
+    init(unchecked bytes: [UInt8]) {
         self.bytes = bytes
     }
 

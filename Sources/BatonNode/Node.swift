@@ -177,7 +177,7 @@ package final class Node {
             offers: offers, pool: budget.documents, ledger: kept.ledger, limit: sending,
             stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress,
             descriptions: budget.descriptions, olderCopies: budget.olderCopies, previews: budget.previews,
-            reads: budget.reads, checks: tuning.checks)
+            reads: budget.reads)
         let directory = PeerDirectory(
             account: account, epoch: kept.epoch, store: store, replayGuard: kept.replayGuard, known: kept.known,
             discovery: discovery, logger: logger)

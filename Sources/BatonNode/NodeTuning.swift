@@ -2,14 +2,11 @@
 
 import BatonAccount
 package import BatonDiscovery
-package import BatonDocuments
 
 /// Limits and times of a node. Every program has the defaults; tests wait less, or fill a limit sooner.
 package struct NodeTuning: Sendable {
     /// The limits of what others can make it spend.
     var limits = NodeLimits()
-    /// The checks of a document that it receives. Only tests of attacks switch one off.
-    package var checks = ReceivingChecks.all
     /// The time in which its gate takes no token of the clock.
     package var clockDelay = Gate.clockDelay
     /// Times and names of discovery.

@@ -21,12 +21,11 @@ struct DigestAttacks {
     }
 
     /// Whether an origin is told anything of what is here at its document's place.
-    ///
-    private func isTold(of copy: URL, for document: URL, _ checks: ReceivingChecks) async throws -> Bool {
+    private func isTold(of copy: URL, for document: URL) async throws -> Bool {
         let copy = FilePath(copy.path)
         let writer = try await DocumentWriter.create(
             try DocumentScan.scan(FilePath(document.path)).tree, from: "hostile",
-            in: try DestinationFolder(FilePath(scratch.folder("in-\(UUID().uuidString)").path), checks: checks),
+            in: try DestinationFolder(FilePath(scratch.folder("in-\(UUID().uuidString)").path)),
             ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")),
             sharedCopy: copy)
         let batch = try await writer.nextSignatures()
@@ -41,9 +40,7 @@ struct DigestAttacks {
         try Data(count: size).write(to: ours.appendingPathComponent("pin"))
         func place(_ folder: URL) -> URL { isInFolder ? folder : folder.appendingPathComponent("pin") }
         try await attack("digests of \(size) bytes\(isInFolder ? " in a folder" : "") at a document's place") {
-            defence in
-            let checks = defence.isOn ? ReceivingChecks.all : .all.subtracting(.shortCopies)
-            return Outcome(succeeds: try await isTold(of: place(ours), for: place(theirs), checks))
+            Outcome(succeeds: try await isTold(of: place(ours), for: place(theirs)))
         }
     }
 }

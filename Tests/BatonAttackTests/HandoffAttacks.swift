@@ -36,11 +36,10 @@ struct HandoffAttacks {
     /// name of a file that a shell runs at the next login.
     @Test("A hidden name in the place of the one that was listed", arguments: [".bashrc", ".profile", ".git"])
     func hiddenName(name: String) async throws {
-        try await attack("a document listed as report.pdf comes as \(name)") { defence in
-            let folder = try scratch.folder("\(name)-\(defence)")
+        try await attack("a document listed as report.pdf comes as \(name)") {
+            let folder = try scratch.folder(name)
             let origin = HostileOrigin(name: name, records: HostileOrigin.records("evil"))
-            try await origin.tryToFetch(
-                title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.shownName))
+            try await origin.tryToFetch(title: "report.pdf", into: folder)
             return Outcome(succeeds: try contents(of: folder).contains(name))
         }
     }
@@ -95,8 +94,9 @@ struct HandoffAttacks {
         "Names in a manifest that lead elsewhere",
         arguments: ["../victim", "../inner/victim", "inner/victim", "/an/absolute/path"])
     func namesInManifest(name: String) async throws {
-        func escapes(with checks: ReceivingChecks) async throws -> Bool {
-            let place = try scratch.folder("place-\(UUID().uuidString)")
+        // Out of the destination, the kernel refuses it as well.
+        try await attack("a document called \(name), on its whole way") {
+            let place = try scratch.folder("place")
             let folder = place.appendingPathComponent("destination")
             let label = name.hasPrefix("/") ? place.path + "/victim" : name
             let part = folder.path + "/." + (label as NSString).deletingLastPathComponent
@@ -105,31 +105,19 @@ struct HandoffAttacks {
             }
             // Shown with a dot as well, since some of these begin with one.
             try await HostileOrigin(name: label, records: HostileOrigin.records("evil")).tryToFetch(
-                title: ".report", into: folder, checks: checks)
-            return FileManager.default.fileExists(atPath: name.hasPrefix("/") ? label : folder.path + "/" + name)
-        }
-        // Out of the destination, the kernel refuses it as well: each of the two alone.
-        let defences: ReceivingChecks = name == "inner/victim" ? .label : [.label, .confined]
-        try await attack("a document called \(name), on its whole way") { defence in
-            Outcome(succeeds: try await escapes(with: defence.isOn ? .all : .all.subtracting(defences)))
-        }
-        for single in [ReceivingChecks.label, .confined] where defences.contains(single) {
-            #expect(try await !escapes(with: .all.subtracting(defences).union(single)))
+                title: ".report", into: folder)
+            return Outcome(
+                succeeds: FileManager.default.fileExists(
+                    atPath: name.hasPrefix("/") ? label : folder.path + "/" + name))
         }
     }
 
-    /// They are no attacks: the kernel refuses them as well, where nobody has looked.
     @Test("Names in a manifest that are none", arguments: ["..", "", String(repeating: "a", count: 300)])
     func noNamesInManifest(name: String) async throws {
-        for checks in [ReceivingChecks.all, .all.subtracting([.label, .confined])] {
-            let folder = try scratch.folder("names-\(UUID().uuidString)")
-            let origin = HostileOrigin(name: name, records: HostileOrigin.records("evil"))
-            await #expect(throws: HandoffError.self) {
-                try await origin.fetch(title: ".report", into: folder, checks: checks)
-            }
-            // A document that could not be named is kept as a part, in the folder and nowhere else.
-            #expect(try contents(of: folder).allSatisfy { $0.hasSuffix(".baton-part") })
-        }
+        let folder = try scratch.folder("names")
+        let origin = HostileOrigin(name: name, records: HostileOrigin.records("evil"))
+        await #expect(throws: HandoffError.self) { try await origin.fetch(title: ".report", into: folder) }
+        #expect(try contents(of: folder).isEmpty)
     }
 
     /// An entry of a folder, as the manifest tells it.
@@ -163,20 +151,13 @@ struct HandoffAttacks {
         let origin = Self.folder(paths.dropLast().map { Self.entry($0, .folder) } + [Self.entry(last, .file)])
         // Beside the folder, where the thread that writes may reach, or beside the destination, where it may not.
         let leaves = last.hasSuffix("../../x") && !last.hasPrefix("a") || last.hasSuffix("../../../x")
-        let defences: ReceivingChecks = leaves ? [.entryPaths, .beneath, .confined] : [.entryPaths, .beneath]
-        func escapes(with checks: ReceivingChecks) async throws -> Bool {
-            let place = try scratch.folder("beside-\(UUID().uuidString)")
+        // The check of its path, the kernel's and, outside of the destination, Landlock each refuse it.
+        try await attack("a file in a folder, at \(last)") {
+            let place = try scratch.folder("beside")
             let folder = place.appendingPathComponent("destination")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-            try await origin.tryToFetch(title: "holiday", into: folder, checks: checks)
-            return try contents(of: leaves ? place : folder).contains("x")
-        }
-        // Each of these refuses it alone.
-        try await attack("a file in a folder, at \(last)") { defence in
-            Outcome(succeeds: try await escapes(with: defence.isOn ? .all : .all.subtracting(defences)))
-        }
-        for single in [ReceivingChecks.entryPaths, .beneath, .confined] where defences.contains(single) {
-            #expect(try await !escapes(with: .all.subtracting(defences).union(single)))
+            try await origin.tryToFetch(title: "holiday", into: folder)
+            return Outcome(succeeds: try contents(of: leaves ? place : folder).contains("x"))
         }
     }
 
@@ -184,10 +165,9 @@ struct HandoffAttacks {
     /// CVE-2025-4330's kind.
     @Test("A link in a folder that leads out of it", arguments: ["..", "/etc/passwd", "a/../../.bashrc"])
     func linkOutside(target: String) async throws {
-        try await attack("a link to \(target) in a folder") { defence in
-            let folder = try scratch.folder("link-\(defence)")
-            try await Self.folder([Self.entry("out", .link, to: target)]).tryToFetch(
-                title: "holiday", into: folder, checks: defence.isOn ? .all : .all.subtracting(.linksInside))
+        try await attack("a link to \(target) in a folder") {
+            let folder = try scratch.folder("link")
+            try await Self.folder([Self.entry("out", .link, to: target)]).tryToFetch(title: "holiday", into: folder)
             let link = folder.appendingPathComponent("holiday/out").path
             return Outcome(succeeds: (try? FileManager.default.destinationOfSymbolicLink(atPath: link)) == target)
         }
@@ -201,22 +181,12 @@ struct HandoffAttacks {
     @Test("A link in a folder, and a file in the link", arguments: ["..", "../.."])
     func fileBehindLink(target: String) async throws {
         let origin = Self.folder([Self.entry("out", .link, to: target), Self.entry("out/x", .file, size: 0)])
-        let leaves = target == "../.."
-        var defences: ReceivingChecks = [.linksInside, .folders, .beneath, .linksLast]
-        if leaves { defences.insert(.confined) }
-        func escapes(with checks: ReceivingChecks) async throws -> Bool {
-            let place = try scratch.folder("behind-\(UUID().uuidString)")
+        try await attack("a file in a link to \(target)") {
+            let place = try scratch.folder("behind")
             let folder = place.appendingPathComponent("destination")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-            try await origin.tryToFetch(title: "holiday", into: folder, checks: checks)
-            return try contents(of: leaves ? place : folder).contains("x")
-        }
-        try await attack("a file in a link to \(target)") { defence in
-            Outcome(succeeds: try await escapes(with: defence.isOn ? .all : .all.subtracting(defences)))
-        }
-        for single in [ReceivingChecks.linksInside, .folders, .beneath, .linksLast, .confined]
-        where defences.contains(single) {
-            #expect(try await !escapes(with: .all.subtracting(defences).union(single)))
+            try await origin.tryToFetch(title: "holiday", into: folder)
+            return Outcome(succeeds: try contents(of: target == "../.." ? place : folder).contains("x"))
         }
     }
 
@@ -227,11 +197,10 @@ struct HandoffAttacks {
         let policy = try AcceptPolicy(parsing: Array("accept max=1MB to=/inbox".utf8), home: nil)
         let isListed = type == "public.folder"
         let folders = (0..<(isListed ? 300 : 0)).map { Self.entry("\(1_000 + $0)", .folder) }
-        try await attack("a folder of \(folders.count + 1) entries, where a rule takes 1 MB of \(type)") { defence in
-            let folder = try scratch.folder("rule-\(defence)")
+        try await attack("a folder of \(folders.count + 1) entries, where a rule takes 1 MB of \(type)") {
+            let folder = try scratch.folder("rule")
             try await Self.folder(folders + [Self.entry("note", .file)]).tryToFetch(
-                title: "holiday", type: type, by: policy.rules.first, into: folder,
-                checks: defence.isOn ? .all : .all.subtracting(.rule))
+                title: "holiday", type: type, by: policy.rules.first, into: folder)
             return Outcome(succeeds: try contents(of: folder) == ["holiday"])
         }
     }
@@ -240,54 +209,33 @@ struct HandoffAttacks {
     @Test("A document that is not what the manifest says")
     func liesAboutContent() async throws {
         let whole = HostileOrigin.records("evil")
-        try await attack("a document with a changed byte") { defence in
-            let folder = try scratch.folder("changed-\(defence)")
-            let records = [0, 0] + Array("evil".utf8) + HostileOrigin.records("good").suffix(16)
-            try await HostileOrigin(records: records).tryToFetch(
-                title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.checksums))
-            return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
-        }
-        let wrongSizes = [
+        let changed = [0, 0] + Array("evil".utf8) + HostileOrigin.records("good").suffix(16)
+        let lies = [
+            ("a changed byte", HostileOrigin(records: changed)),
             ("more than the manifest says", HostileOrigin(records: whole + [0])),
             ("less than all of it", HostileOrigin(records: Array(whole.dropLast()))),
             ("a size that is more than what comes", HostileOrigin(size: 5, records: whole)),
-        ]
-        for (name, lie) in wrongSizes {
-            try await attack("a document with \(name)") { defence in
-                let folder = try scratch.folder("\(name)-\(defence)")
-                try await lie.tryToFetch(
-                    title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.whole))
-                return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
-            }
-        }
-        // Two defences refuse this: what comes is more than the size, and its checksum stands elsewhere.
-        try await attack("a document with a size that is less than what comes") { defence in
-            let folder = try scratch.folder("short-\(defence)")
-            try await HostileOrigin(size: 3, records: whole).tryToFetch(
-                title: "report.pdf", into: folder,
-                checks: defence.isOn ? .all : .all.subtracting([.whole, .checksums]))
-            return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
-        }
-        // The second file would be written in the place of the first.
-        try await attack("a document of one file with another in it") { defence in
-            let folder = try scratch.folder("two-\(defence)")
-            try await HostileOrigin(entries: 2, records: HostileOrigin.records("good") + whole).tryToFetch(
-                title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.folders))
-            return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
-        }
-        // No attacks, because nothing refuses them: without a description there is no document, and in numbers of bytes
-        // that are no offsets nobody can count. The same origin with a description shows that a document would be seen.
-        let lies = [
-            ("nothing that describes it", HostileOrigin(entries: 0, records: whole)),
-            ("a size of 2^64 - 1", HostileOrigin(size: .max, records: whole)),
+            ("a size that is less than what comes", HostileOrigin(size: 3, records: whole)),
+            // The second file would be written in the place of the first.
+            ("another in it", HostileOrigin(entries: 2, records: HostileOrigin.records("good") + whole)),
         ]
         for (name, lie) in lies {
-            for (origin, names) in [(lie, []), (HostileOrigin(records: whole), ["report.pdf"])] {
-                let folder = try scratch.folder("\(name)-\(names.count)")
-                try await origin.tryToFetch(title: "report.pdf", into: folder, checks: .all)
-                #expect(try contents(of: folder) == names)
+            try await attack("a document with \(name)") {
+                Outcome(succeeds: try await contents(after: lie, name) == ["report.pdf"])
             }
         }
+        // No attacks, because nothing refuses them: without a description there is no document, and nobody can count in
+        // numbers of bytes that are no offsets. The honest origin shows that a document would be seen.
+        #expect(try await contents(after: HostileOrigin(entries: 0, records: whole), "undescribed").isEmpty)
+        #expect(try await contents(after: HostileOrigin(size: .max, records: whole), "endless").isEmpty)
+        #expect(try await contents(after: HostileOrigin(records: whole), "honest") == ["report.pdf"])
+    }
+
+    /// What is in a folder after a document of an origin was fetched into it.
+    private func contents(after origin: HostileOrigin, _ name: String) async throws -> [String] {
+        let folder = try scratch.folder(name)
+        try await origin.tryToFetch(title: "report.pdf", into: folder)
+        return try contents(of: folder)
     }
 
     /// A size that no disk has: the file has it, or the disk is full for everybody. Few file systems make such a file,
@@ -297,20 +245,11 @@ struct HandoffAttacks {
         let memory = URL(filePath: "/dev/shm/baton-attack-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: memory, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: memory) }
-        // Each of the two refuses it alone.
-        let defences: ReceivingChecks = [.room, .whole]
-        func isTaken(with checks: ReceivingChecks) async throws -> Bool {
-            let folder = memory.appendingPathComponent(UUID().uuidString)
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        // The disk's room and the missing bytes each refuse it.
+        try await attack("a document of 2^62 bytes, of which four come") {
             try await HostileOrigin(size: 1 << 62, records: HostileOrigin.records("evil")).tryToFetch(
-                title: "report.pdf", into: folder, checks: checks)
-            return try contents(of: folder) == ["report.pdf"]
-        }
-        try await attack("a document of 2^62 bytes, of which four come") { defence in
-            Outcome(succeeds: try await isTaken(with: defence.isOn ? .all : .all.subtracting(defences)))
-        }
-        for single in [ReceivingChecks.room, .whole] {
-            #expect(try await !isTaken(with: .all.subtracting(defences).union(single)))
+                title: "report.pdf", into: memory)
+            return Outcome(succeeds: try contents(of: memory) == ["report.pdf"])
         }
     }
 

@@ -124,28 +124,24 @@ struct NameAttacks {
     @Test("A link in the place of a name, won in a race")
     func racedLink() async throws {
         let victim = try scratch.file("victim", "precious")
-        try await attack("a link to a file of the user under the name of the part file") { defence in
-            let name = "part-\(defence)"
+        try await attack("a link to a file of the user under the name of the part file") {
+            let name = "part"
             try FileManager.default.createSymbolicLink(
                 at: destination.appendingPathComponent(name), withDestinationURL: victim)
-            let folder = try DestinationFolder(
-                FilePath(destination.path), checks: defence.isOn ? .all : .all.subtracting(.newFile))
+            let folder = try DestinationFolder(FilePath(destination.path))
             let label = try DocumentLabel(Array("a".utf8))
             guard let file = try folder.makeFile(Array(name.utf8), for: label) else { return .refused }
             var (there, here) = (stat(), stat())
             #expect(fstat(file.rawValue, &here) == 0 && stat(victim.path, &there) == 0)
             return Outcome(succeeds: here.st_ino == there.st_ino)
         }
-        try await attack("a file of the user under the name that the document gets at its end") { defence in
-            let name = "report-\(defence)"
-            let label = try DocumentLabel(Array(name.utf8))
-            let folder = try DestinationFolder(
-                FilePath(destination.path), checks: defence.isOn ? .all : .all.subtracting(.freeName))
-            let part = destination.appendingPathComponent(".part-\(defence)")
-            _ = try folder.makeFile(Array(part.lastPathComponent.utf8), for: label)
-            let own = destination.appendingPathComponent(name)
+        try await attack("a file of the user under the name that the document gets at its end") {
+            let label = try DocumentLabel(Array("report".utf8))
+            let folder = try DestinationFolder(FilePath(destination.path))
+            _ = try folder.makeFile(Array(".part".utf8), for: label)
+            let own = destination.appendingPathComponent("report")
             try Data("precious".utf8).write(to: own)
-            try? folder.rename(Array(part.lastPathComponent.utf8), to: label)
+            try? folder.rename(Array(".part".utf8), to: label)
             return Outcome(succeeds: try Data(contentsOf: own) != Data("precious".utf8))
         }
         #expect(try String(contentsOf: victim, encoding: .utf8) == "precious")

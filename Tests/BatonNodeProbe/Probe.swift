@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonDiscovery
-import BatonDocuments
 import BatonNode
 import BatonTransport
 import BatonWeb
@@ -12,7 +11,6 @@ import Logging
 ///
 /// It prints `ready` as `baton node --json` does, and stops at the end of its input.
 ///
-/// - `--without copies-by-rule`: sends digests of files that a rule accepts.
 /// - `--clock-delay SECONDS`: the time in which it takes no token of the clock.
 /// - `--rotation MILLISECONDS`: the life of its instance name.
 /// - `--choice SECONDS`: the time to choose one of several applications.
@@ -29,7 +27,6 @@ enum Probe {
         var arguments = CommandLine.arguments.dropFirst()
         while let option = arguments.popFirst(), let value = arguments.popFirst() {
             switch (option, value) {
-            case ("--without", "copies-by-rule"): tuning.checks.remove(.copiesByRule)
             case ("--clock-delay", _): tuning.clockDelay = .seconds(Int(value) ?? 0)
             case ("--choice", _): tuning.handoffs.choice = .seconds(Int(value) ?? 0)
             case ("--answer", _): tuning.handoffs.answer = .seconds(Int(value) ?? 0)

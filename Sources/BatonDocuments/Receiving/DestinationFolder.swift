@@ -16,9 +16,6 @@ package final class DestinationFolder: Sendable {
     /// Where the folder is, absolute and without links, as far as the kernel can tell.
     let resolvedPath: FilePath
 
-    /// What is looked at of all that is received into it.
-    package let checks: ReceivingChecks
-
     /// Whether its file system is one whose renaming is known never to replace, so that nobody has to try.
     let isKnownToName: Bool
 
@@ -42,17 +39,8 @@ package final class DestinationFolder: Sendable {
     ///
     /// - Throws: `destinationMissing`, `destinationNotWritable`, `systemUnsuitable`, `busy`.
     package static func open(_ path: FilePath) async throws(DocumentError) -> DestinationFolder {
-        try await open(path, checks: .all)
-    }
-
-    /// The same.
-    ///
-    /// - Parameter checks: what is looked at of what is received.
-    package static func open(
-        _ path: FilePath, checks: ReceivingChecks
-    ) async throws(DocumentError) -> DestinationFolder {
         let executor = try BlockingExecutor.forDocument(nil, "baton-folder")
-        return try await Opener(executor: executor).open(path, checks)
+        return try await Opener(executor: executor).open(path)
     }
 
     private actor Opener {
@@ -61,27 +49,23 @@ package final class DestinationFolder: Sendable {
 
         init(executor: BlockingExecutor) { self.executor = executor }
 
-        func open(_ path: FilePath, _ checks: ReceivingChecks) throws(DocumentError) -> DestinationFolder {
-            try DestinationFolder(path, checks: checks)
-        }
+        func open(_ path: FilePath) throws(DocumentError) -> DestinationFolder { try DestinationFolder(path) }
     }
 
     /// Opens the folder where the caller may block.
     ///
     /// - Parameters:
-    ///   - checks: what is looked at of what is received.
     ///   - lacking: what the kernel is said not to have: for tests, whose kernel has it.
     ///   - landlock: the version that the kernel is said to have, likewise.
     ///   - keepsInodes: what is said of the file system, likewise.
     ///   - lookFailure: likewise.
     ///   - run: the present run of the system, likewise.
     init(
-        _ path: FilePath, checks: ReceivingChecks = .all, lacking: NeededCall? = nil, landlock: Int? = nil,
+        _ path: FilePath, lacking: NeededCall? = nil, landlock: Int? = nil,
         keepsInodes: Bool? = nil, lookFailure: LookFailure? = nil, run: BootID? = nil
     ) throws(DocumentError) {
         self.path = path
         self.landlock = landlock
-        self.checks = checks
         do {
             file = try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)
         } catch {
@@ -131,7 +115,6 @@ package final class DestinationFolder: Sendable {
     func confineThread(
         recordingIn records: borrowing OwnedDescriptor, readingIn copies: [BasisFolder] = []
     ) throws(Errno) {
-        guard checks.contains(.confined) else { return }
         try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies, version: landlock)
     }
 
@@ -196,14 +179,10 @@ package final class DestinationFolder: Sendable {
     func makeFile(_ name: [UInt8], for label: DocumentLabel) throws(DocumentError) -> OwnedDescriptor? {
         let terminated = name.map { CChar(bitPattern: $0) } + [0]
         let folder = file.rawValue
-        let flags = O_RDWR | O_CREAT | O_CLOEXEC
+        let flags = UInt64(O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
         do {
-            let number =
-                checks.contains(.newFile)
-                ? try SystemCalls.kernel {
-                    baton_open_beneath(folder, terminated, UInt64(flags | O_EXCL | O_NOFOLLOW), 0o600)
-                } : try SystemCalls.call { openat(folder, terminated, flags, 0o600) }
-            return OwnedDescriptor(takingOwnershipOf: number)
+            return OwnedDescriptor(
+                takingOwnershipOf: try SystemCalls.kernel { baton_open_beneath(folder, terminated, flags, 0o600) })
         } catch .fileExists {
             return nil
         } catch {
@@ -297,10 +276,6 @@ package final class DestinationFolder: Sendable {
     private func rename(_ name: [UInt8], _ to: UnsafePointer<CChar>, _ withLink: Bool) throws(Errno) {
         let from = name.map { CChar(bitPattern: $0) } + [0]
         let folder = file.rawValue
-        guard checks.contains(.freeName) else {
-            try SystemCalls.call { renameat(folder, from, folder, to) }
-            return
-        }
         if !withLink {
             do {
                 try SystemCalls.kernel { baton_rename_without_replacing(folder, from, to) }

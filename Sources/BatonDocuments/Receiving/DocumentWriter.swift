@@ -194,7 +194,7 @@ package actor DocumentWriter {
             }
         }
         if let sharedCopy, opened.count < OlderCopy.limit,
-            let copy = OlderCopy(shared: sharedCopy, of: tree, checks: folder.checks)
+            let copy = OlderCopy(shared: sharedCopy, of: tree)
         {
             opened.append(copy)
         }

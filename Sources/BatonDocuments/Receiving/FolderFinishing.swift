@@ -34,8 +34,7 @@ struct FolderFinishing {
             switch entry.kind {
             case .file(let file): try at(entry) { (step) throws(Errno) in try step.finish(file, entry) }
             case .folder: try at(entry) { (step) throws(Errno) in try step.make(entry) }
-            case .link where part.destination.checks.contains(.linksLast): links.append(index)
-            case .link(let target): try at(entry) { (step) throws(Errno) in try step.link(entry, to: target) }
+            case .link: links.append(index)
             }
         }
         for index in links {

@@ -33,9 +33,9 @@ package final class OlderCopy: Sendable {
     ///
     /// - Returns: `nil` where it cannot be read; where it is a file and the document a folder, or the reverse: it is no
     ///   state of that document then; and where it is a file of less than ``leastSharedSize``.
-    convenience init?(shared path: FilePath, of tree: DocumentTree, checks: ReceivingChecks = .all) {
+    convenience init?(shared path: FilePath, of tree: DocumentTree) {
         do {
-            try self.init(path, leastSize: checks.contains(.shortCopies) ? Self.leastSharedSize : 0)
+            try self.init(path, leastSize: Self.leastSharedSize)
         } catch {
             return nil
         }

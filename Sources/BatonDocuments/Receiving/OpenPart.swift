@@ -99,34 +99,22 @@ extension SystemCalls {
         guard status.st_uid == geteuid(), status.st_nlink == 1 else { throw .tooManyLinks }
     }
 
-    /// Opens the folder of a path, and makes it and those that it is in, for this user alone, if they are missing.
-    ///
-    /// - Parameter isConfined: see ``ReceivingChecks/beneath``.
+    /// Opens the folder of a path, and makes it and those that it is in, for this user alone, if they are missing. The
+    /// kernel finds it beneath the root and through no link, whatever the path says.
     static func openOrMakeFolder(
-        _ path: EntryPath, beneath root: borrowing OwnedDescriptor, isConfined: Bool
+        _ path: EntryPath, beneath root: borrowing OwnedDescriptor
     ) throws(Errno) -> OwnedDescriptor {
         if path.isRoot { return try openFolder([UInt8(ascii: ".")], within: root) }
+        let flags = O_RDONLY | O_DIRECTORY
         do {
-            return try openFolder(path.bytes, in: root, isConfined: isConfined)
+            return try open(path.bytes, beneath: root, flags)
         } catch .noSuchFileOrDirectory {
-            let parent = try openOrMakeFolder(path.parent, beneath: root, isConfined: isConfined)
+            let parent = try openOrMakeFolder(path.parent, beneath: root)
             do {
                 try makeFolder(path.name, in: parent, mode: 0o700)
             } catch .fileExists {}
-            return try openFolder(path.name, in: parent, isConfined: isConfined)
+            return try open(path.name, beneath: parent, flags)
         }
-    }
-
-    private static func openFolder(
-        _ path: some Collection<UInt8>, in folder: borrowing OwnedDescriptor, isConfined: Bool
-    ) throws(Errno) -> OwnedDescriptor {
-        let flags = O_RDONLY | O_DIRECTORY
-        guard !isConfined else { return try open(path, beneath: folder, flags) }
-        let number = folder.rawValue
-        return OwnedDescriptor(
-            takingOwnershipOf: try withName(path) { (path) throws(Errno) in
-                try call { openat(number, path, flags | O_CLOEXEC) }
-            })
     }
 
     /// Gives back the room of bytes that nobody needs, where the file system can.

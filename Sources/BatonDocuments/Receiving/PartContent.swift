@@ -33,8 +33,6 @@ final class PartContent {
     let folder: DestinationFolder
     let journal: PartJournal
 
-    /// See ``ReceivingChecks/whole``.
-    private let requiresAll: Bool
     /// The chunk that is coming, where chunks are written whole.
     private var whole = WholeChunk()
     private var state = State.receiving
@@ -59,7 +57,6 @@ final class PartContent {
         self.verified = verified
         verifiedByteCount = verified.byteCount(in: tree.layout)
         keptByteCount = verifiedByteCount
-        requiresAll = place.folder.checks.contains(.whole)
     }
 
     /// Makes the part of a document, and its journal.
@@ -214,7 +211,7 @@ final class PartContent {
     /// - Parameter isCancelled: whether nobody wants it any more.
     /// - Throws: `incomplete` when something is missing, `cancelled`.
     func commit(unless isCancelled: () -> Bool = { false }) throws(DocumentError) -> FilePath {
-        guard !requiresAll || verified.missing(in: tree.layout.allChunks, limit: 1).isEmpty else {
+        guard verified.missing(in: tree.layout.allChunks, limit: 1).isEmpty else {
             throw DocumentError(.incomplete, tree.label.description)
         }
         func requireWanted() throws(DocumentError) {

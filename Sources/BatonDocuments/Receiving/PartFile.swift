@@ -246,7 +246,7 @@ final class PartFile: Part {
         guard size <= UInt64(Int64.max) else { throw DocumentError(.tooLarge, label.description) }
         let number = file.rawValue
         do throws(Errno) {
-            if !entry.isSparse, folder.checks.contains(.room) {
+            if !entry.isSparse {
                 // Asked first: reserving more than there is would fill the disk for everybody before it fails.
                 let reserved = UInt64(try SystemCalls.status(of: file).st_blocks) * 512
                 try requireRoom(size - min(size, reserved))

@@ -43,7 +43,7 @@ final class PartFolder {
         creating tree: DocumentTree, named name: [UInt8], in destination: DestinationFolder,
         withoutRoomFor others: Set<Int> = [], umask: mode_t = ProcessUmask.current, naming: DocumentNaming = .own
     ) throws(DocumentError) {
-        if destination.checks.contains(.linksInside) { try tree.requireLinksInside() }
+        try tree.requireLinksInside()
         try destination.requireAbsent(tree.label, naming)
         try destination.requireRoom(for: tree, without: others)
         try destination.requireNaming(of: tree.label)
@@ -66,7 +66,7 @@ final class PartFolder {
         reopening tree: DocumentTree, named name: [UInt8], inode: UInt64, in destination: DestinationFolder,
         umask: mode_t = ProcessUmask.current, naming: DocumentNaming = .own
     ) throws(DocumentError) {
-        if destination.checks.contains(.linksInside) { try tree.requireLinksInside() }
+        try tree.requireLinksInside()
         try destination.requireAbsent(tree.label, naming)
         guard let root = try destination.reopenFolder(name, inode: inode, for: tree.label) else {
             throw DocumentError(.incomplete, tree.label.description)
@@ -286,9 +286,7 @@ final class PartFolder {
     /// The folder of this path in it, made if need be; the last one stays open.
     func folder(at path: EntryPath) throws(Errno) -> OpenParent {
         if let parent, parent.path == path { return parent }
-        let isConfined = destination.checks.contains(.beneath)
-        let opened = OpenParent(
-            path, try SystemCalls.openOrMakeFolder(path, beneath: root, isConfined: isConfined))
+        let opened = OpenParent(path, try SystemCalls.openOrMakeFolder(path, beneath: root))
         parent = opened
         return opened
     }

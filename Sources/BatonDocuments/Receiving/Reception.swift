@@ -16,7 +16,6 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     let thread: PrivateThread
 
     private let tree: DocumentTree
-    private let checks: ReceivingChecks
     private let bases: Bases
     /// See ``DocumentWriter/Start``. It is found out in `init`.
     private(set) var start = DocumentWriter.Start.unchanged
@@ -41,7 +40,6 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             throw DocumentError(.busy, "a document", underlyingError: error)
         }
         self.tree = tree
-        checks = folder.checks
         // The thread itself cannot read these any more.
         let umask = ProcessUmask.current
         let header = JournalHeader(origin: origin, boot: folder.run, tree: tree, identity: identity)
@@ -274,9 +272,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     /// The records of these chunks come next.
     func begin(_ ranges: [Range<UInt64>]) throws(DocumentError) {
         try thread.perform { () throws(DocumentError) in
-            guard
-                let verifier = ChunkVerifier(
-                    layout: self.tree.layout, ranges: ranges, label: self.tree.label, checks: self.checks)
+            guard let verifier = ChunkVerifier(layout: self.tree.layout, ranges: ranges, label: self.tree.label)
             else {
                 throw DocumentError(.badRange, self.tree.label.description)
             }

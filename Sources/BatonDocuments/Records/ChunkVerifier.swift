@@ -44,10 +44,6 @@ package struct ChunkVerifier: ~Copyable {
     /// What the sender said last that it waits for.
     package private(set) var senderBottleneck = Bottleneck.unknown
 
-    /// Whether checksums are compared: see ``ReceivingChecks``.
-    private let comparesChecksums: Bool
-    /// Whether there may be neither less nor more than the records: see ``ReceivingChecks``.
-    private let requiresAll: Bool
     private let subject: String
     private let hash: OpaquePointer
     private var remaining: ArraySlice<Range<UInt64>>
@@ -62,17 +58,11 @@ package struct ChunkVerifier: ~Copyable {
     ///
     /// - Parameter label: the document's name, for the errors.
     package init?(layout: ChunkLayout, ranges: [Range<UInt64>], label: DocumentLabel) {
-        self.init(layout: layout, ranges: ranges, label: label, checks: .all)
-    }
-
-    init?(layout: ChunkLayout, ranges: [Range<UInt64>], label: DocumentLabel, checks: ReceivingChecks) {
         guard ranges.allSatisfy(layout.contains), let hash = XXH3_createState() else { return nil }
         self.layout = layout
         self.hash = hash
         remaining = ranges.filter { !$0.isEmpty }[...]
         subject = label.description
-        comparesChecksums = checks.contains(.checksums)
-        requiresAll = checks.contains(.whole)
         phase = .complete
         beginRecord()
     }
@@ -137,7 +127,7 @@ package struct ChunkVerifier: ~Copyable {
     ///
     /// - Throws: `incomplete` when something is missing.
     package func finish() throws(DocumentError) {
-        guard isComplete || !requiresAll else { throw DocumentError(.incomplete, subject) }
+        guard isComplete else { throw DocumentError(.incomplete, subject) }
     }
 
     private mutating func receiveSome(
@@ -171,8 +161,7 @@ package struct ChunkVerifier: ~Copyable {
             }
             try endRecord(computed, handle)
         case .complete:
-            guard !requiresAll else { throw DocumentError(.excess, subject) }
-            rest = rest.dropFirst(rest.count)
+            throw DocumentError(.excess, subject)
         case .failed:
             throw DocumentError(.cancelled, subject)
         }
@@ -237,9 +226,7 @@ package struct ChunkVerifier: ~Copyable {
         _ computed: ChunkChecksum, _ handle: (Event) throws(DocumentError) -> Void
     ) throws(DocumentError) {
         recordCount += 1
-        guard computed == field.checksum || !comparesChecksums else {
-            throw DocumentError(.checksumMismatch, subject)
-        }
+        guard computed == field.checksum else { throw DocumentError(.checksumMismatch, subject) }
         let ended = chunk
         verifiedChunkCount += 1
         verifiedByteCount += UInt64(size)

@@ -107,8 +107,6 @@ package struct DocumentTree: Sendable {
 
         private let label: DocumentLabel
         private let room: ByteReservation?
-        /// See ``ReceivingChecks/folders``.
-        private let requiresFolders: Bool
         /// What there is room for, and what that takes.
         private var capacity = (entries: 0, names: 0)
         private var names: [UInt8] = []
@@ -123,16 +121,8 @@ package struct DocumentTree: Sendable {
         ///
         /// - Parameter room: what the tree takes of a budget, taken as it grows; nil, the default, takes nothing.
         package init(_ label: DocumentLabel, room: ByteReservation? = nil) {
-            self.init(label, room: room, checks: .all)
-        }
-
-        /// The same.
-        ///
-        /// - Parameter checks: what is looked at.
-        package init(_ label: DocumentLabel, room: ByteReservation?, checks: ReceivingChecks) {
             self.label = label
             self.room = room
-            requiresFolders = checks.contains(.folders)
         }
 
         /// Takes the next entry: first the document itself, then what is in it, in the order of
@@ -193,7 +183,6 @@ package struct DocumentTree: Sendable {
                 return entry.path.isRoot
             }
             guard entry.path.follows(last) else { return false }
-            guard requiresFolders else { return true }
             guard entries[0].shape == .folder else { return false }
             let parent = entry.path.parent
             // Whatever is open at this point lies on the way to the last entry.

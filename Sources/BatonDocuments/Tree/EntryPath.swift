@@ -15,8 +15,8 @@ package struct EntryPath: Sendable, Hashable, CustomStringConvertible {
     /// The document itself.
     package static let root = EntryPath(unchecked: [])
 
-    /// A path whose bytes need no look, or get none: tests of attacks see what the look is good for.
-    package init(unchecked bytes: [UInt8]) {
+    /// A path of bytes of which the caller knows that they are one.
+    init(unchecked bytes: [UInt8]) {
         self.bytes = bytes
     }
 

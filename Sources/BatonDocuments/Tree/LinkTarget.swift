@@ -39,8 +39,8 @@ package struct LinkTarget: Sendable, Hashable {
         return names.first.map(Array.init)
     }
 
-    /// A target that was looked at before it was kept, or gets no look: tests of attacks see what the look is good for.
-    package init(known bytes: ArraySlice<UInt8>) {
+    /// A target that was checked before it was kept.
+    init(known bytes: ArraySlice<UInt8>) {
         self.bytes = Array(bytes)
     }
 }

@@ -121,8 +121,7 @@ extension Handoff {
     /// What this device has of the document in a folder that both share, where a user has accepted it: its origin hears
     /// digests of that, and none by a rule. A folder that hangs is not waited for.
     private func sharedCopy(of description: DocumentDescription) async -> FilePath? {
-        let isUntold = plan.rule != nil && plan.destination?.checks.contains(.copiesByRule) == true
-        guard !isUntold, !description.sharedURL.isEmpty else { return nil }
+        guard plan.rule == nil, !description.sharedURL.isEmpty else { return nil }
         let found = try? await withDeadline(
             DocumentService.sharedFolderDeadline, "the shared folders were not there"
         ) { [files, title = plan.activity.title] in

@@ -35,11 +35,9 @@ extension WireDocumentEntry {
 
     /// The entry that the message tells.
     ///
-    /// - Parameters:
-    ///   - path: where it is in the document.
-    ///   - checks: what is looked at.
+    /// - Parameter path: where it is in the document.
     /// - Throws: `badName` for a link that leads outside, and for what this version does not know.
-    func entry(at path: EntryPath, checks: ReceivingChecks = .all) throws(DocumentError) -> DocumentEntry {
+    func entry(at path: EntryPath) throws(DocumentError) -> DocumentEntry {
         let time =
             hasModified
             ? FileIdentity.Time(seconds: modified.seconds, nanoseconds: Int64(modified.nanoseconds)) : nil
@@ -47,13 +45,10 @@ extension WireDocumentEntry {
         switch self.kind {
         case .folder: kind = .folder
         case .link:
-            if let target = LinkTarget(linkTarget, at: path) {
-                kind = .link(target)
-            } else if checks.contains(.linksInside) {
+            guard let target = LinkTarget(linkTarget, at: path) else {
                 throw DocumentError(.badName, path.description)
-            } else {
-                kind = .link(LinkTarget(known: Array(linkTarget)[...]))
             }
+            kind = .link(target)
         case .file:
             kind = .file(
                 .init(
@@ -70,25 +65,19 @@ extension WireDocumentEntry {
 extension DocumentTree {
     /// Makes the tree of the entries that come, refusing what is none.
     ///
-    /// - Parameters:
-    ///   - room: what it takes of a budget.
-    ///   - checks: what is looked at.
+    /// - Parameter room: what it takes of a budget.
     /// - Throws: `incomplete` where nothing came, `busy` where there is no room.
     static func received(
-        _ records: RecordSequence<WireDocumentEntry>, room: ByteReservation?, checks: ReceivingChecks
+        _ records: RecordSequence<WireDocumentEntry>, room: ByteReservation?
     ) async throws -> DocumentTree {
         var records = records.makeAsyncIterator()
         guard let root = try await records.next() else {
             throw HandoffError(.internal, "the other side described no document")
         }
-        let label =
-            checks.contains(.label) ? try DocumentLabel(root.name) : DocumentLabel(unchecked: Array(root.name))
-        var builder = Builder(label, room: room, checks: checks)
+        var builder = Builder(try DocumentLabel(root.name), room: room)
         try builder.append(root.entry(at: .root))
         while let record = try await records.next() {
-            let path =
-                checks.contains(.entryPaths) ? try EntryPath(record.name) : EntryPath(unchecked: Array(record.name))
-            try builder.append(record.entry(at: path, checks: checks))
+            try builder.append(record.entry(at: EntryPath(record.name)))
         }
         return try builder.finish()
     }

@@ -81,13 +81,9 @@ extension DocumentService {
         progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
         let tree = description.tree
-        if order.folder.checks.contains(.shownName) {
-            try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
-        }
-        if order.folder.checks.contains(.rule) {
-            try Self.refuseFolder(tree, listedAs: order.type)
-            try order.rule?.require(type: nil, size: AcceptPolicy.Rule.size(of: tree))
-        }
+        try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
+        try Self.refuseFolder(tree, listedAs: order.type)
+        try order.rule?.require(type: nil, size: AcceptPolicy.Rule.size(of: tree))
         var hasMisbuilt = false
         do {
             let isTrusted = order.trust.isThere && order.usesCopies
@@ -99,8 +95,7 @@ extension DocumentService {
             do {
                 begin(try await writer.start())
                 return try await receive(
-                    description.version, into: writer, tellingBases: isTrusted,
-                    requiringAll: order.folder.checks.contains(.whole), from: connection, claim: claim, told: told,
+                    description.version, into: writer, tellingBases: isTrusted, from: connection, claim: claim, told: told,
                     progress: progress)
             } catch {
                 hasMisbuilt = await writer.hasMisbuilt
@@ -145,10 +140,8 @@ extension DocumentService {
     }
 
     /// What the origin says that a claimed document is, from now on.
-    ///
-    /// - Parameter checks: what is looked at of that.
     func describe(
-        from connection: Connection, claim: ClaimID, checks: ReceivingChecks = .all
+        from connection: Connection, claim: ClaimID
     ) async throws(HandoffError) -> DocumentDescription {
         let late = "the document was not described"
         let (answer, stream) = try await withDeadline(descriptionDeadline, late) {
@@ -165,7 +158,7 @@ extension DocumentService {
             do {
                 return DocumentDescription(
                     tree: try await DocumentTree.received(
-                        stream.records(of: WireDocumentEntry.self), room: room, checks: checks),
+                        stream.records(of: WireDocumentEntry.self), room: room),
                     identity: DocumentIdentity(file: manifest.fileIdentity, place: manifest.placeIdentity),
                     version: FileVersion(bytes: manifest.version) ?? .none,
                     sharedURL: manifest.documentURL)
@@ -195,7 +188,7 @@ extension DocumentService {
     /// Receives what is missing of one version, which each request names: the document may be described anew meanwhile,
     /// to an application that reads a range of it.
     private func receive(
-        _ version: FileVersion, into writer: DocumentWriter, tellingBases: Bool, requiringAll: Bool,
+        _ version: FileVersion, into writer: DocumentWriter, tellingBases: Bool,
         from connection: Connection, claim: ClaimID, told: @Sendable () -> Void,
         progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws -> [UInt8] {
@@ -233,7 +226,7 @@ extension DocumentService {
                         }
                     }
                     // More than can be asked for at once may have been missing.
-                    guard try await writer.missing().isEmpty || !requiringAll else { return nil }
+                    guard try await writer.missing().isEmpty else { return nil }
                     report.begin(.disk)
                     return try await writer.commit().bytes
                 }

@@ -61,8 +61,6 @@ struct DocumentService: Sendable {
     var previews: BufferPool?
     /// See ``BufferLimits/reads``; with `nil` reads take the buffers of documents.
     var reads: BufferPool?
-    /// What is looked at of what is received.
-    var checks = ReceivingChecks.all
 
     /// Whose descriptions this user's own applications ask for.
     private static let applications = ""
@@ -143,7 +141,7 @@ struct DocumentService: Sendable {
     /// Opens the folder that a document is to go to, before the other device hears of anything.
     func openDestination(_ path: FilePath) async throws(HandoffError) -> DestinationFolder {
         do {
-            return try await DestinationFolder.open(path, checks: checks)
+            return try await DestinationFolder.open(path)
         } catch {
             throw HandoffError(error)
         }

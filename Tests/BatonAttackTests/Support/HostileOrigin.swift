@@ -44,13 +44,11 @@ struct HostileOrigin: Sendable {
     ///   - type: what it was listed as.
     ///   - rule: what has said yes in the user's place.
     ///   - copies: older copies of it.
-    ///   - checks: what the node looks at.
     ///   - stallDeadline: how long the node waits for more.
     ///   - leastProgress: what it takes for more.
     func fetch(
         title: String, type: String = "", by rule: AcceptPolicy.Rule? = nil, into folder: URL,
-        copies: [FilePath] = [], checks: ReceivingChecks = .all, stallDeadline: Duration = .seconds(30),
-        leastProgress: Int = 16 << 10
+        copies: [FilePath] = [], stallDeadline: Duration = .seconds(30), leastProgress: Int = 16 << 10
     ) async throws {
         let scratch = try ScratchFolder("attack")
         defer { scratch.remove() }
@@ -73,20 +71,19 @@ struct HostileOrigin: Sendable {
         let claim = ClaimID()
         let order = DocumentOrder(
             title: title, type: type, origin: "hostile",
-            folder: try DestinationFolder(FilePath(folder.path), checks: checks), copies: copies, rule: rule)
+            folder: try DestinationFolder(FilePath(folder.path)), copies: copies, rule: rule)
         _ = try await service.fetch(
-            service.describe(from: near, claim: claim, checks: checks), for: order, from: near, claim: claim,
-            progress: { _ in })
+            service.describe(from: near, claim: claim), for: order, from: near, claim: claim, progress: { _ in })
     }
 
     /// Fetches the document into a folder, if it can be had: again where an answer came too late. The floods of the
     /// other suites hold both threads of Swift's pool for longer than a device may take to answer.
     func tryToFetch(
-        title: String, type: String = "", by rule: AcceptPolicy.Rule? = nil, into folder: URL, checks: ReceivingChecks
+        title: String, type: String = "", by rule: AcceptPolicy.Rule? = nil, into folder: URL
     ) async throws {
         for _ in 0..<10 {
             do {
-                return try await fetch(title: title, type: type, by: rule, into: folder, checks: checks)
+                return try await fetch(title: title, type: type, by: rule, into: folder)
             } catch let error as HandoffError {
                 guard error.code == .timedOut else { return }
             }

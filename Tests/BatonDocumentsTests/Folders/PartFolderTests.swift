@@ -87,12 +87,9 @@ struct PartFolderTests {
         let part = try make([])
         let root = try SystemCalls.open(inside, O_RDONLY | O_DIRECTORY)
         for path in [deep, deep + "/x", "f0/f1/y/z", deep] {
-            for isConfined in [true, false] {
-                _ = try SystemCalls.openOrMakeFolder(
-                    try EntryPath(Array(path.utf8)), beneath: root, isConfined: isConfined)
-                let status = try SystemCalls.status(at: inside.appending(path))
-                #expect(status.st_mode & S_IFMT == S_IFDIR)
-            }
+            _ = try SystemCalls.openOrMakeFolder(try EntryPath(Array(path.utf8)), beneath: root)
+            let status = try SystemCalls.status(at: inside.appending(path))
+            #expect(status.st_mode & S_IFMT == S_IFDIR)
         }
         #expect(DocumentFixture.names(in: inside) == ["f0"])
         part.discard()
