@@ -2,9 +2,9 @@
 
 package import BatonProtocol
 
-/// What a transfer waits for most: the stage that took the most of the last two seconds.
+/// The bottleneck of a transfer: the stage that took most of the last two seconds.
 ///
-/// A pure value: time comes in with every call, on a monotonic clock. What a stage took counts for 1/e after
+/// A pure value: time comes in with every call, on a monotonic clock. The time of a stage counts for 1/e after
 /// ``memory``. One that hangs has not taken anything yet: it counts while it lasts, from ``patience`` on.
 package struct BottleneckMeter: Sendable, Hashable {
     private struct Stage: Hashable {
@@ -16,7 +16,7 @@ package struct BottleneckMeter: Sendable, Hashable {
     package static let memory: Duration = .seconds(2)
     /// Nothing is named before so much time was measured: 100 ms.
     package static let warmUp: Duration = .milliseconds(100)
-    /// What lasts for less time counts when it has ended, by what it was made of: 1 s.
+    /// A stage that lasts for less time counts when it has ended: 1 s.
     package static let patience: Duration = .seconds(1)
 
     private var link = 0.0
@@ -52,7 +52,7 @@ package struct BottleneckMeter: Sendable, Hashable {
         current = Stage(name: stage, start: now)
     }
 
-    /// What took the most until now.
+    /// The stage that took most until now.
     package func bottleneck(now: Instant) -> Bottleneck {
         guard let current, now - current.start >= Self.patience else { return most }
         var meter = self

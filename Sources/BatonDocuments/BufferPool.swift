@@ -11,7 +11,7 @@ import Synchronization
 /// documents; what comes out of the common part of the ``BatonEventLoop/ByteBudget`` goes back as soon as nobody waits
 /// for it. Safe to use from any thread; every operation is short and blocks on nothing but a lock.
 ///
-/// Who acquires a buffer has to release it, exactly once, when nobody reads or writes it any more: a buffer that is
+/// A caller has to release a buffer exactly once, when nobody reads or writes it any more: a buffer that is
 /// dropped instead is lost to the budget.
 package final class BufferPool: Sendable {
     /// Bytes that all buffers together take where a pool has a budget of its own: 24 MiB by default.
@@ -106,7 +106,7 @@ package final class BufferPool: Sendable {
         state.withLock { take(&$0) }
     }
 
-    /// Gives a buffer back. What it held is forgotten; a buffer that is not out from this pool is left alone.
+    /// Gives a buffer back. Its content is forgotten; a buffer that is not out from this pool is left alone.
     package func release(_ buffer: Buffer) {
         let next: Waiter? = state.withLock { state in
             guard state.lent[ObjectIdentifier(buffer)] != nil else { return nil }

@@ -49,7 +49,7 @@ package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible
         case excess
         /// An older copy that the document is built upon changed meanwhile.
         case basisChanged
-        /// What came is no record of a chunk.
+        /// The bytes are no record of a chunk.
         case badRecord
         /// Reading from the disk failed.
         case readFailed
@@ -71,7 +71,7 @@ package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible
     package let code: Code
     /// The file or folder that it is about, for people: control characters are escaped.
     package let subject: String
-    /// What the system said, where it was the system that refused.
+    /// The error of the system, if the system refused.
     package let underlyingError: Errno?
 
     /// An error about the thing that `subject` names (already fit to be shown).
@@ -81,7 +81,7 @@ package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible
         self.underlyingError = underlyingError
     }
 
-    /// What is wrong and what to do, in plain sentences.
+    /// The fault and the next step, in plain sentences.
     package var message: String {
         switch code {
         case .missing:

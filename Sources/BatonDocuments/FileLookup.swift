@@ -7,7 +7,7 @@ package import SystemPackage
 
 /// Where files really are, as the kernel has it. Every call blocks on the disk.
 package enum FileLookup {
-    /// What is beneath a folder under a path.
+    /// The kind of an entry beneath a folder.
     package enum Found: Sendable, Hashable {
         /// A regular file, with its size in bytes.
         case file(size: UInt64)

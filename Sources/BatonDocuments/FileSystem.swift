@@ -5,8 +5,8 @@ import CLinux
 import Glibc
 import SystemPackage
 
-/// What is known of a file system.
-struct FileSystem {
+/// Properties of a file system.
+struct FileSystem: Sendable {
     /// A number that it keeps, whatever the number of the device on which it is found; nil where it tells none.
     let number: UInt64?
     /// Whether a file has the same inode number for as long as it exists.
@@ -27,4 +27,8 @@ struct FileSystem {
     init(at path: FilePath) throws(Errno) {
         self.init(of: try SystemCalls.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY))
     }
+
+    /// The inode by which a part is known again. Where inodes are not kept it is always 1, and a part is known by its
+    /// random name alone.
+    func number(of status: stat) -> UInt64 { keepsInodes ? UInt64(status.st_ino) : 1 }
 }

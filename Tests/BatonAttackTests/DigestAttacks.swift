@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import BatonTestSupport
 import Foundation
 import SystemPackage
@@ -27,7 +28,7 @@ struct DigestAttacks {
             try DocumentScan.scan(FilePath(document.path)).tree, from: "hostile",
             in: try DestinationFolder(FilePath(scratch.folder("in-\(UUID().uuidString)").path)),
             ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")),
-            sharedCopy: copy)
+            sharedCopy: copy, on: EventLoop(name: "test"))
         let batch = try await writer.nextSignatures()
         await writer.end()
         return batch?.bytes.isEmpty == false

@@ -25,9 +25,9 @@ struct ConfinementTests {
         fixture = try WriterFixture()
     }
 
-    private func reception(_ size: UInt64 = 1000, in folder: DestinationFolder? = nil) throws -> Reception {
-        try Reception(
-            of: try DocumentFixture.tree(size), from: DocumentFixture.origin,
+    private func writer(_ size: UInt64 = 1000, in folder: DestinationFolder? = nil) async throws -> DocumentWriter {
+        try await DocumentWriter.create(
+            try DocumentFixture.tree(size), from: DocumentFixture.origin,
             in: try folder ?? DestinationFolder(fixture.folder), ledger: fixture.ledger)
     }
 
@@ -51,63 +51,63 @@ struct ConfinementTests {
     }
 
     @Test("The thread can neither read, write, list, make nor remove anything outside")
-    func outside() throws {
+    func outside() async throws {
         let outside = try fixture.scratch.makeFolder("outside")
         try fixture.scratch.makeFile("outside/secret", [7])
         try fixture.scratch.makeFile("destination/report", [1])
-        let reception = try reception()
+        let writer = try await writer()
         for (name, attempt) in attempts(outside: outside, inside: fixture.folder) {
-            let result = reception.thread.perform { outcome(attempt) }
+            let result = await writer.thread.perform { outcome(attempt) }
             #expect(result == EACCES || result == EXDEV, "\(name): \(Errno(rawValue: result))")
         }
         #expect(try DocumentFixture.read(outside.appending("secret")) == [7])
         #expect(DocumentFixture.names(in: outside) == ["secret"])
-        #expect(reception.end() == 0)
+        #expect(await writer.end() == 0)
     }
 
     @Test("Without the confinement each of these attempts succeeds")
-    func outsideUnconfined() throws {
-        let thread = try PrivateThread(name: "test-unconfined")
+    func outsideUnconfined() async throws {
+        let thread = try PrivateThread(name: "test-unconfined", waking: EventLoop(name: "test"))
         for index in attempts(outside: "/", inside: "/").indices {
             let outside = try fixture.scratch.makeFolder("outside\(index)")
             try fixture.scratch.makeFile("outside\(index)/secret", [7])
             try fixture.scratch.makeFile("destination/report", [1])
             let (name, attempt) = attempts(outside: outside, inside: fixture.folder)[index]
-            #expect(thread.perform { outcome(attempt) } == 0, "\(name)")
+            #expect(await thread.perform { outcome(attempt) } == 0, "\(name)")
         }
     }
 
     @Test("A link inside that leads out leads the thread nowhere")
-    func linkOut() throws {
+    func linkOut() async throws {
         let secret = try fixture.scratch.makeFile("secret", [7])
         try SystemCalls.call { symlink(secret.string, fixture.folder.appending("link").string) }
-        let reception = try reception()
+        let writer = try await writer()
         let link = fixture.folder.appending("link").string
-        #expect(reception.thread.perform { outcome { open(link, O_RDONLY | O_CLOEXEC) } } == EACCES)
-        #expect(reception.end() == 0)
+        #expect(await writer.thread.perform { outcome { open(link, O_RDONLY | O_CLOEXEC) } } == EACCES)
+        #expect(await writer.end() == 0)
     }
 
     @Test("The thread makes no device, pipe or socket, not even inside, and runs nothing")
-    func insideOnlyWhatDocumentsNeed() throws {
+    func insideOnlyWhatDocumentsNeed() async throws {
         let program = fixture.folder.appending("program").string
         try fixture.scratch.makeFile("destination/program", Array("#!/bin/sh\n".utf8), mode: 0o755)
-        let reception = try reception()
+        let writer = try await writer()
         let pipe = fixture.folder.appending("pipe").string
-        #expect(reception.thread.perform { outcome { mkfifo(pipe, 0o600) } } == EACCES)
-        let exec = reception.thread.perform {
+        #expect(await writer.thread.perform { outcome { mkfifo(pipe, 0o600) } } == EACCES)
+        let exec = await writer.thread.perform {
             outcome {
                 var none: [UnsafeMutablePointer<CChar>?] = [nil]
                 return execve(program, &none, &none)
             }
         }
         #expect(exec == EACCES)
-        #expect(reception.end() == 0)
+        #expect(await writer.end() == 0)
     }
 
     @Test("The thread opens no connection where the kernel can forbid it")
-    func network() throws {
+    func network() async throws {
         guard case .version(let version) = Landlock.support, version >= 4 else { return }
-        let reception = try reception()
+        let writer = try await writer()
         @Sendable func dial() -> Int32 {
             let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             guard number >= 0 else { return errno }
@@ -124,9 +124,9 @@ struct ConfinementTests {
                 }
             }
         }
-        #expect(reception.thread.perform { dial() } == EACCES)
+        #expect(await writer.thread.perform { dial() } == EACCES)
         #expect(dial() == ECONNREFUSED)
-        #expect(reception.end() == 0)
+        #expect(await writer.end() == 0)
     }
 
     @Test("The writer's own thread is the confined one, and no other is")
@@ -161,14 +161,14 @@ struct ConfinementTests {
     }
 
     @Test("A destination that is replaced by a link between the yes and the writing diverts nothing")
-    func destinationReplaced() throws {
+    func destinationReplaced() async throws {
         let elsewhere = try fixture.scratch.makeFolder("elsewhere")
         let opened = try DestinationFolder(fixture.folder)
         let moved = fixture.scratch.filePath.appending("moved")
         try SystemCalls.call { rename(fixture.folder.string, moved.string) }
         try SystemCalls.call { symlink(elsewhere.string, fixture.folder.string) }
-        let reception = try reception(0, in: opened)
-        _ = try reception.commit()
+        let writer = try await writer(0, in: opened)
+        _ = try await writer.commit()
         #expect(DocumentFixture.names(in: elsewhere).isEmpty)
         #expect(DocumentFixture.names(in: moved) == ["report.pdf"])
     }
@@ -180,17 +180,5 @@ struct ConfinementTests {
         #expect(Landlock.Access.all(inVersion: 3).rawValue == 0x7FFF)
         #expect(Landlock.Access.all(inVersion: 4).rawValue == 0x7FFF)
         #expect(Landlock.Access.all(inVersion: 9).rawValue == 0xFFFF)
-    }
-}
-
-@Suite("A kernel that has not what receiving needs")
-struct UnsuitableSystemTests {
-    @Test("Nothing is received, and the reason says what to do", arguments: NeededCall.allCases)
-    func refused(call: NeededCall) throws {
-        let fixture = try WriterFixture()
-        let error = #expect(throws: DocumentError.self) { try DestinationFolder(fixture.folder, lacking: call) }
-        #expect(error?.code == .systemUnsuitable && error?.message.contains(call.remedy) == true)
-        #expect(DocumentFixture.names(in: fixture.folder).isEmpty)
-        _ = try DestinationFolder(fixture.folder)
     }
 }

@@ -120,30 +120,6 @@ struct DestinationTests {
         return lstat(path.string, &status) == 0 ? Int(status.st_ino) : -1
     }
 
-    @Test func linkRoadNeverReplacesEither() async throws {
-        let label = try DocumentLabel(Array("report.pdf".utf8))
-        let place = try PartPlace(fixture.folder, fixture.ledger)
-        for exists in [false, true] {
-            let part = try? PartFile(for: label, .init(size: 3), at: place)
-            if exists {
-                #expect(part == nil)
-                break
-            }
-            let open = try #require(part)
-            try [UInt8]([1, 2, 3]).withUnsafeBytes { try open.write($0, toFile: 0, at: 0) }
-            #expect(try open.commit(withLink: true) == fixture.document)
-            #expect(try SystemCalls.status(at: fixture.document).st_nlink == 1)
-        }
-        try SystemCalls.call { unlink(fixture.document.string) }
-        let part = try PartFile(for: label, .init(size: 3), at: place)
-        try put(.file)
-        let code = await DocumentFixture.code { _ = try part.commit(withLink: true) }
-        #expect(code == .destinationExists)
-        part.discard()
-        #expect(try DocumentFixture.read(fixture.document) == [7])
-        fixture.expectOnly(["report.pdf"])
-    }
-
     @Test func raceWithALinkNeverWritesThroughIt() async throws {
         let target = try fixture.scratch.makeFile("target", [7])
         let path = fixture.document
@@ -307,9 +283,8 @@ struct DestinationTests {
     @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot)) func diskThatFillsUpMeanwhile() async throws
     {
         let mounted = try MountedFolder(tmpfsAt: try fixture.scratch.makeFolder("filling"), size: 8 << 20)
-        let part = try PartFile(
-            for: try DocumentLabel(Array("report.pdf".utf8)), .init(size: 0),
-            at: try PartPlace(mounted.path, fixture.ledger))
+        let tree = try DocumentFixture.tree(16 << 20, isSparse: true)
+        let part = try Part(creating: tree, at: try PartPlace(mounted.path, fixture.ledger))
         let bytes = [UInt8](repeating: 1, count: 1 << 20)
         let code = await DocumentFixture.code {
             for index in 0..<9 {

@@ -2,6 +2,7 @@
 
 // Several modules of C have `struct stat`, and whose its fields are depends on what else is compiled: files that look
 // at them import CLinux, Foundation and Glibc.
+import BatonEventLoop
 import BatonProtocol
 import BatonTestSupport
 import CLinux
@@ -125,8 +126,8 @@ enum DocumentFixture {
             called: try DocumentLabel(Array(name.utf8)), modified: modified)
     }
 
-    /// Writes a journal again with these chunks and no mark, as if all had come at once, and turns a bit of the last
-    /// entry.
+    /// Writes a journal again with these chunks and no checkpoint, as if all had come at once, and turns a bit of the
+    /// last entry.
     static func damageLastEntry(
         ofJournal path: FilePath, of chunks: Range<UInt64>, checksum: (UInt64) -> ChunkChecksum
     ) throws {
@@ -195,26 +196,34 @@ extension PartPlace {
     /// Where the tests make parts by themselves.
     init(_ folder: FilePath, _ ledger: PartFileLedger) throws(DocumentError) {
         self.init(
-            folder: try DestinationFolder(folder), ledger: ledger, umask: ProcessUmask.current, boot: .current,
+            folder: try DestinationFolder(folder), ledger: ledger, umask: ProcessUmask.current,
             records: try ledger.openFolder())
     }
 }
 
-extension PartFile {
+extension Part {
     /// All steps of a commit.
-    func commit(withLink: Bool) throws(DocumentError) -> FilePath {
-        try prepare(unless: { false })
+    func commit() throws(DocumentError) -> FilePath {
+        try prepare()
         try synchronize()
-        return try place(withLink: withLink)
+        return try putInPlace()
+    }
+
+    func write(_ bytes: [UInt8], toFile index: Int, at offset: UInt64) throws {
+        try bytes.withUnsafeBytes { try write($0, toFile: index, at: offset) }
     }
 }
 
-extension PartFolder {
-    /// All steps of a commit.
-    func commit() throws(DocumentError) -> FilePath {
-        try prepare(unless: { false })
-        try synchronize()
-        return try place()
+extension DocumentWriter {
+    /// On a loop of its own.
+    static func create(
+        _ tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
+        against copies: [FilePath] = [], sharedCopy: FilePath? = nil, identity: DocumentIdentity = .unknown,
+        naming: DocumentNaming = .own
+    ) async throws(DocumentError) -> DocumentWriter {
+        try await create(
+            tree, from: origin, in: folder, ledger: ledger, against: copies, sharedCopy: sharedCopy,
+            identity: identity, naming: naming, on: EventLoop(name: "documents"))
     }
 }
 

@@ -116,7 +116,7 @@ struct PartFileLedgerTests {
             let ledger = try nextStart()
             try ledger.enter(record)
             let header = JournalHeader(
-                origin: DocumentFixture.origin, boot: .current, tree: try DocumentFixture.tree(1))
+                origin: DocumentFixture.origin, tree: try DocumentFixture.tree(1))
             _ = try TransferJournal.create(at: ledger.journal(of: record), header)
             // Not in the order of their names.
             try age(ledger.journal(of: record), by: 60 * (1 + (number * 7) % (limit + 2)))
@@ -141,14 +141,14 @@ struct PartFileLedgerTests {
             let ledger = try nextStart()
             try ledger.enter(record)
             let header = JournalHeader(
-                origin: number == 0 ? "another" : DocumentFixture.origin, boot: .current,
+                origin: number == 0 ? "another" : DocumentFixture.origin,
                 tree: try DocumentFixture.tree(1, called: name))
             _ = try TransferJournal.create(at: ledger.journal(of: record), header)
             try age(ledger.journal(of: record), by: 60 * (1 + number))
         }
         // The oldest of all is what is gone on with, and another device's does not count.
         let header = JournalHeader(
-            origin: DocumentFixture.origin, boot: .current, tree: try DocumentFixture.tree(1))
+            origin: DocumentFixture.origin, tree: try DocumentFixture.tree(1))
         let found = try nextStart().unfinished(of: header, in: try DestinationFolder(fixture.folder))
         #expect(found.map(\.record.name) == [Array("part \(limit + 3)".utf8)])
         let gone = Set((0..<limit + 4).map { "part \($0)" }).subtracting(fixture.names)
@@ -164,7 +164,7 @@ struct PartFileLedgerTests {
             try builder.append(
                 DocumentEntry(path: try EntryPath(Array("\(100_000 + number)".utf8)), kind: .file(.init(size: 1))))
         }
-        let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: try builder.finish())
+        let header = JournalHeader(origin: DocumentFixture.origin, tree: try builder.finish())
         let parts = fixture.scratch.filePath.appending("parts")
         let ledger = try nextStart()
         var journal: [UInt8] = []
@@ -185,7 +185,7 @@ struct PartFileLedgerTests {
         // All that is done with one of them takes longer than to find that it is none of all of them.
         let reading = try clock.measure { _ = try #require(try TransferJournal.header(at: path)) }
         let (folder, next) = (try DestinationFolder(fixture.folder), try nextStart())
-        let wanted = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: try DocumentFixture.tree(5))
+        let wanted = JournalHeader(origin: DocumentFixture.origin, tree: try DocumentFixture.tree(5))
         let looks = try (0..<5).map { _ in
             try clock.measure {
                 let found = try next.unfinished(of: wanted, in: folder)
@@ -301,7 +301,7 @@ struct PartFileLedgerTests {
             for _ in 0..<20 where lacking < 3 {
                 let last = try SystemCalls.open(fixture.folder, O_RDONLY | O_DIRECTORY).rawValue
                 let code = try await DocumentFixture.withoutDescriptors(from: last + 1) {
-                    await DocumentFixture.code { _ = try RecordedPartFolder(creating: tree, at: place) }
+                    await DocumentFixture.code { _ = try Part(creating: tree, at: place) }
                 }
                 try #require(fixture.names.isEmpty && fixture.records.isEmpty)
                 if code == .busy { lacking += 1 }

@@ -103,8 +103,8 @@ extension OwnProcess {
             await #expect(processExitsWith: .success) {
                 for _ in 0..<20 {
                     do {
-                        let thread = try PrivateThread(name: "baton-private")
-                        thread.perform {}
+                        let thread = try PrivateThread(name: "baton-private", waking: EventLoop(name: "test"))
+                        await thread.perform {}
                         try await eventually("there is one") { Machine.threads(named: "baton-private") == 1 }
                         withExtendedLifetime(thread) {}
                     }
@@ -131,27 +131,42 @@ extension OwnProcess {
 
 @Suite("Private thread")
 struct PrivateThreadTests {
-    @Test("Work runs on the one thread, in order, and answers or fails to the caller")
-    func perform() throws {
-        let thread = try PrivateThread(name: "test-private")
-        #expect(!thread.isCurrent)
-        for number in 0..<200 {
-            #expect(thread.perform { thread.isCurrent ? number : -1 } == number)
+    @Test("Work runs on one thread of its own, in order, and answers or fails to the caller on the loop")
+    func perform() async throws {
+        let loop = EventLoop(name: "test")
+        let caller = LoopCaller(loop)
+        let thread = try PrivateThread(name: "test-private", waking: loop)
+        try await caller.expectAnswers(of: thread)
+        await #expect(throws: Errno.permissionDenied) {
+            try await thread.perform { () throws(Errno) -> Int in throw .permissionDenied }
         }
-        #expect(throws: Errno.permissionDenied) {
-            try thread.perform { () throws(Errno) -> Int in throw .permissionDenied }
+        #expect(await thread.perform { 1 } == 1)
+    }
+
+    private actor LoopCaller {
+        private nonisolated let loop: EventLoop
+        nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+        init(_ loop: EventLoop) { self.loop = loop }
+
+        func expectAnswers(of thread: PrivateThread) async throws {
+            var threads = Set<pthread_t>()
+            for number in 0..<200 {
+                let answer = await thread.perform { (number, pthread_self()) }
+                #expect(answer.0 == number && answer.1 != pthread_self() && loop.isCurrent)
+                threads.insert(answer.1)
+            }
+            #expect(threads.count == 1)
         }
-        #expect(thread.perform { 1 } == 1)
     }
 
     @Test("Many callers wait for the one thread")
     func callers() async throws {
-        let thread = try PrivateThread(name: "test-private")
-        let executors = try (0..<4).map { try BlockingExecutor(name: "test-caller-\($0)") }
+        let thread = try PrivateThread(name: "test-private", waking: EventLoop(name: "test"))
         let sum = Box(0)
-        for executor in executors {
-            for _ in 0..<100 { executor.submit { thread.perform { sum.change { $0 += 1 } } } }
+        await withTaskGroup { group in
+            for _ in 0..<400 { group.addTask { await thread.perform { sum.change { $0 += 1 } } } }
         }
-        try await eventually("all ran") { sum.value == 400 }
+        #expect(sum.value == 400)
     }
 }

@@ -22,7 +22,7 @@ extension OwnProcess {
                 let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
                 let accepted = Box<[Socket]>([])
                 let troubles = Box<[SocketError]>([])
-                try PrivateThread(name: "refused").perform {
+                try await PrivateThread(name: "refused", waking: EventLoop(name: "test")).perform {
                     #expect(baton_refuse_watches() == 1)
                     listener.start(
                         onTrouble: { error in troubles.change { $0.append(error) } },
@@ -45,7 +45,7 @@ extension OwnProcess {
                 let (near, far) = try Socket.pair(on: loop, loop)
                 if isWriting { near.pauseReading(true) }
                 let codes = Box<[SocketError.Code]>([])
-                try PrivateThread(name: "refused").perform {
+                try await PrivateThread(name: "refused", waking: EventLoop(name: "test")).perform {
                     #expect(baton_refuse_watches() == 1)
                     near.start(
                         onReadable: {

@@ -99,7 +99,7 @@ struct DocumentVersionTests {
         func begin(_ description: DocumentDescription) async throws {
             let writer = try await DocumentWriter.create(
                 description.tree, from: device.id, in: try await DestinationFolder.open(inbox),
-                ledger: parts.documents.ledger, identity: description.identity)
+                ledger: parts.documents.ledger, identity: description.identity, on: EventLoop(name: "test"))
             try await writer.begin([0..<1])
             let pool = BufferPool()
             let reader = try await DocumentReader.open(try DocumentScan.scan(document), ranges: [0..<1], pool: pool)

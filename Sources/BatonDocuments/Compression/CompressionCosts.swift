@@ -3,7 +3,7 @@
 import BatonProtocol
 import Glibc
 
-/// What the link and the compressor took for the last chunks: sums in which a chunk counts for less and less.
+/// The time that the link and the compressor took for the last chunks: sums in which a chunk counts for less and less.
 ///
 /// Sums and not averages of single chunks, because waiting comes in lumps: a window of credit, then nothing for a
 /// while.
@@ -57,7 +57,8 @@ struct CompressionCosts: Sendable {
         link.compressing = link.compressing * factor + compressing
         // A time without a try tells nothing about the content: what was known stays.
         guard outcome.compressing != nil else { return }
-        // What shrank counts for no longer than it would have taken plain: of small records many pass in that time.
+        // A chunk that shrank counts for no longer than it would have taken plain: of small records many pass in that
+        // time.
         let plain = linkCost * Double(outcome.contentSize)
         let tryFactor = exp(-max(elapsed, plain) / Self.memory)
         tries.bytes = tries.bytes * tryFactor + Double(outcome.contentSize)

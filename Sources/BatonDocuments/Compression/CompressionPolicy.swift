@@ -21,7 +21,7 @@ package import BatonProtocol
 ///
 /// A pure value: time comes in with every call, on a monotonic clock. One for each stream of chunks.
 package struct CompressionPolicy: Sendable {
-    /// What became of a chunk.
+    /// The outcome of a chunk.
     package struct Outcome: Sendable, Hashable {
         /// Bytes of the chunk's content, or of what is sent for it where the compressor is not asked.
         package let contentSize: Int

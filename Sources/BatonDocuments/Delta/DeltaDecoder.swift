@@ -9,7 +9,7 @@ package struct DeltaDecoder {
     /// The most operations of a chunk: 1024. Pieces are 4 KiB or more but for those at a chunk's ends, so that 260 are
     /// enough; without a bound, a chunk could be put together from a million single bytes, each read on its own.
     package static let operationLimit = 1024
-    /// What the operations of a chunk may take more than its content: 64 KiB.
+    /// Bytes that the operations of a chunk may take beyond its content: 64 KiB.
     package static let overhead = 64 << 10
 
     private let bytes: UnsafeRawBufferPointer

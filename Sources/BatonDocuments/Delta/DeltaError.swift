@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is wrong with signatures or with a delta that came from another device.
+/// An error in signatures or in a delta from another device.
 ///
 /// Each is the fault of the peer and ends the request that they belong to, no more than that.
 package enum DeltaError: Error, Sendable, Hashable {

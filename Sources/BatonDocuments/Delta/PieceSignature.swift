@@ -2,12 +2,12 @@
 
 import Crypto
 
-/// What a device tells about a piece of a file that it has: enough for the other to recognise the same bytes.
+/// The signature of a piece of a file: enough for the other to recognise the same bytes.
 ///
 /// On the wire 20 bytes: the length (4 bytes, big endian), then the digest. The pieces of a file follow one another in
 /// its order without a gap, so that the offset is not told.
 package struct PieceSignature: Sendable, Hashable {
-    /// The most signatures of one request, all files together: 65,536. What they take is documented at
+    /// The most signatures of one request, all files together: 65,536. Their memory is documented at
     /// ``SignatureIndex``; with pieces of 4 MiB they are good for 256 GiB.
     package static let limit = 1 << 16
     /// Bytes of one signature on the wire.

@@ -78,7 +78,7 @@ package struct BasisReader: ~Copyable {
     ///
     /// - Parameter stretch: where the basis is in its file, the same for all of its steps.
     /// - Returns: false at the end of the basis (or when the limit is reached); the next call begins another one.
-    /// - Throws: what reading failed with. What comes next is another basis then.
+    /// - Throws: what reading failed with. The next bytes are another basis then.
     package mutating func step(
         in file: borrowing OwnedDescriptor, _ stretch: Range<UInt64>, appendingTo batch: inout [UInt8]
     ) throws(Errno) -> Bool {
@@ -109,7 +109,7 @@ package struct BasisReader: ~Copyable {
         return false
     }
 
-    /// How long cutting and hashing took since this was asked last. What else a step takes is the disk's.
+    /// How long cutting and hashing took since this was asked last. The rest of a step's time is the disk's.
     package mutating func takeProcessorTime() -> Duration {
         defer { processorTime = 0 }
         return .nanoseconds(processorTime)

@@ -33,16 +33,7 @@ struct ChunkSet: Sendable, Hashable {
         }
     }
 
-    /// Takes chunks away; those that are not there change nothing.
-    mutating func remove(_ chunks: Range<UInt64>) {
-        let touched = indices(overlapping: chunks)
-        guard let first = ranges[touched].first, let last = ranges[touched].last else { return }
-        let before = first.lowerBound..<max(first.lowerBound, chunks.lowerBound)
-        let after = min(last.upperBound, chunks.upperBound)..<last.upperBound
-        ranges.replaceSubrange(touched, with: [before, after].filter { !$0.isEmpty })
-    }
-
-    /// What is not there of `chunks`, rising, at most `limit` ranges of it.
+    /// Missing chunks of `chunks`, rising, at most `limit` ranges of them.
     func missing(in chunks: Range<UInt64>, limit: Int = .max) -> [Range<UInt64>] {
         var missing: [Range<UInt64>] = []
         var next = chunks.lowerBound
@@ -62,11 +53,6 @@ struct ChunkSet: Sendable, Hashable {
     /// Whether any of these chunks is there.
     func containsAny(_ chunks: Range<UInt64>) -> Bool {
         !indices(overlapping: chunks).isEmpty
-    }
-
-    /// What is there of `chunks`, rising.
-    func present(in chunks: Range<UInt64>) -> [Range<UInt64>] {
-        ranges[indices(overlapping: chunks)].map { $0.clamped(to: chunks) }
     }
 
     /// Which ranges have something of `chunks`: found without a look at the others, of which a folder can have one for

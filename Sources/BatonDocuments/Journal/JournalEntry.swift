@@ -5,18 +5,9 @@ struct JournalEntry {
     enum Kind: UInt64 {
         /// A chunk is verified and written.
         case chunk = 1
-        /// The entries before this number, from the one on that stands for the checksum, are durable.
-        case mark = 2
-        /// A chunk is not there any more.
-        case loss = 3
-        /// Of the entries before this number those count that a mark covers, and no others: the disk has failed.
-        case distrust = 4
-        /// A synchronisation begins that the entries before this number wait for; 0: it has ended, and well.
-        case attempt = 5
-        /// Says nothing: the version before has written it.
-        case remnant = 6
-        /// From here on entries are of the run of the system that stands for the checksum.
-        case run = 7
+        /// The disk has all chunks of the entries before this one. Its number is 0: with another one it is a mark of
+        /// the version before, which says nothing here.
+        case checkpoint = 2
     }
 
     /// Bytes of an entry.
@@ -26,18 +17,18 @@ struct JournalEntry {
     let number: UInt64
     let checksum: ChunkChecksum
 
-    init(kind: Kind, number: UInt64, checksum: ChunkChecksum = ChunkChecksum(high: 0, low: 0)) {
+    init(kind: Kind, number: UInt64 = 0, checksum: ChunkChecksum = ChunkChecksum(high: 0, low: 0)) {
         self.kind = kind
         self.number = number
         self.checksum = checksum
     }
 
-    /// Reads the entry at a place; nil for a damaged one.
+    /// Reads the entry at a place; nil for a damaged one, and for one of the version before that says nothing here.
     init?(_ bytes: ArraySlice<UInt8>, at index: UInt64) {
         var reader = FieldReader(bytes)
         guard
             let kind = reader.number().flatMap(Kind.init(rawValue:)), let number = reader.number(),
-            let high = reader.number(), let low = reader.number(), reader.number() != nil
+            let high = reader.number(), let low = reader.number(), kind == .chunk || number == 0
         else { return nil }
         self.init(kind: kind, number: number, checksum: ChunkChecksum(high: high, low: low))
         guard withBytes(at: index, { $0.elementsEqual(bytes) }) else { return nil }

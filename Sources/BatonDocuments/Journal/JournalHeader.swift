@@ -1,63 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
-import Glibc
-import SystemPackage
 
-/// What an unfinished document is: what has to be the same for a transfer to go on with it.
+/// The properties of an unfinished document that have to be the same for a transfer to go on with it.
 struct JournalHeader: Sendable {
     /// The device that offered it.
     let origin: String
-    /// The run of the system in which it was begun: what was written in this one, the kernel still has.
-    let boot: BootID
-    /// What it consists of, and in which version.
+    /// Its entries and their versions.
     let tree: DocumentTree
     /// Which document it is, whatever its version.
     var identity = DocumentIdentity.unknown
-}
-
-/// One run of this system, from its start to its end, and of a file system in it, from its mounting on: what was
-/// written in it and is not on the disk yet, the kernel has.
-struct BootID: Sendable, Hashable {
-    /// As the kernel writes it: 36 characters, and the numbers of the mount and of the disk.
-    let text: String
-
-    /// What stands for it where there is no room for it.
-    var checksum: ChunkChecksum { Array(text.utf8).withUnsafeBytes { ChunkChecksum(of: $0) } }
-
-    /// The present run; a value that is never the same twice where the kernel does not tell.
-    static var current: BootID {
-        let bytes = (try? SystemCalls.contents(of: FilePath("/proc/sys/kernel/random/boot_id"), limit: 64)) ?? []
-        let text = String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
-        return BootID(text: text.isEmpty ? "unknown \(UInt64.random(in: 0 ... .max))" : text)
-    }
-
-    /// The same of the file system that an open folder is on: a disk that was pulled out and put in again has lost what
-    /// it had not taken.
-    ///
-    /// Another mount namespace shows another number for the same mount. Before Linux 6.8 the number comes again, and
-    /// the disk's tells more: one that was put in again has another (`diskseq` of sysfs, since Linux 5.15). Where there
-    /// is neither, as on Btrfs, no two runs are the same.
-    static func current(of folder: borrowing OwnedDescriptor) -> BootID {
-        let (mount, disk) = (try? SystemCalls.mount(of: folder), disk(of: folder))
-        guard let mount, mount.isUnique || disk != nil else {
-            return BootID(text: "\(current.text) unknown \(UInt64.random(in: 0 ... .max))")
-        }
-        return BootID(text: "\(current.text) \(mount.number) \(disk ?? "")")
-    }
-
-    /// The number of the disk, or of the one that a partition is on; nil where there is none.
-    static func disk(of folder: borrowing OwnedDescriptor) -> String? {
-        guard let device = (try? SystemCalls.status(of: folder))?.st_dev else { return nil }
-        // makedev(3)
-        let (major, minor) = (device >> 8 & 0xFFF | device >> 32 & ~0xFFF, device & 0xFF | device >> 12 & ~0xFF)
-        for file in ["diskseq", "../diskseq"] {
-            let path = FilePath("/sys/dev/block/\(major):\(minor)/\(file)")
-            guard let bytes = try? SystemCalls.contents(of: path, limit: 32) else { continue }
-            return String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
-        }
-        return nil
-    }
 }
 
 /// Numbers and byte strings one after the other, as the journal has them: numbers of 8 bytes, big endian, and byte
@@ -141,7 +93,7 @@ extension JournalHeader {
         }
     }
 
-    /// What the document consists of, as fields.
+    /// The entries of the document as fields.
     var encodedTree: [UInt8] {
         var writer = FieldWriter()
         writer.append(UInt64(tree.entryCount))
@@ -159,7 +111,6 @@ extension JournalHeader {
         }
         guard reader.isAtEnd, let tree = try? builder.finish(), tree.isFolder == summary.isFolder else { return nil }
         origin = summary.origin
-        boot = summary.boot
         identity = summary.identity
         self.tree = tree
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What stands first in a journal: enough to tell whether the unfinished document is the one that is looked for,
+/// The beginning of a journal: enough to tell whether the unfinished document is the one that is looked for,
 /// without reading what it consists of, which can be 100,000 entries.
 struct JournalSummary: Sendable, Hashable {
     /// The most bytes of it.
@@ -8,8 +8,6 @@ struct JournalSummary: Sendable, Hashable {
 
     /// The device that offered the document.
     let origin: String
-    /// The run of the system in which it was begun.
-    let boot: BootID
     let label: DocumentLabel
     let isFolder: Bool
     let identity: DocumentIdentity
@@ -20,7 +18,6 @@ struct JournalSummary: Sendable, Hashable {
     /// - Parameter tree: the tree's description (``JournalHeader/encodedTree``).
     init(_ header: JournalHeader, _ tree: [UInt8]) {
         origin = header.origin
-        boot = header.boot
         label = header.tree.label
         isFolder = header.tree.isFolder
         identity = header.identity
@@ -40,7 +37,8 @@ struct JournalSummary: Sendable, Hashable {
     var encoded: [UInt8] {
         var writer = FieldWriter()
         writer.append(Array(origin.utf8))
-        writer.append(Array(boot.text.utf8))
+        // The version before has told the run of the system here.
+        writer.append([])
         writer.append(label.bytes)
         writer.append(isFolder ? 1 : 0)
         writer.append(identity.file)
@@ -55,7 +53,7 @@ struct JournalSummary: Sendable, Hashable {
     init?(decoding bytes: ArraySlice<UInt8>) {
         var reader = FieldReader(bytes)
         guard
-            let origin = reader.field(limit: 255), let boot = reader.field(limit: 255),
+            let origin = reader.field(limit: 255), reader.field(limit: 255) != nil,
             let name = reader.field(limit: DocumentLabel.maximumLength), let label = try? DocumentLabel(name),
             let isFolder = reader.number(), let file = reader.field(limit: DocumentIdentity.byteCount),
             let place = reader.field(limit: DocumentIdentity.byteCount), let size = reader.number(),
@@ -63,7 +61,6 @@ struct JournalSummary: Sendable, Hashable {
             let high = reader.number(), let low = reader.number(), reader.isAtEnd
         else { return nil }
         self.origin = String(decoding: origin, as: UTF8.self)
-        self.boot = BootID(text: String(decoding: boot, as: UTF8.self))
         self.label = label
         self.isFolder = isFolder != 0
         identity = DocumentIdentity(file: file, place: place)

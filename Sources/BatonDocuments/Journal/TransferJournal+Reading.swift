@@ -4,14 +4,17 @@ import BatonEventLoop
 import Glibc
 import SystemPackage
 
-/// What is read of a journal: its summary alone, its header, or its entries.
+/// Reading of a journal: its summary alone, its header, or its entries.
 extension TransferJournal {
+    /// How many entries are before the end of the last checkpoint, and how many there are.
+    typealias EntryRange = (vouched: UInt64, all: UInt64)
+
     /// The header of a journal, without its entries; nil where it is not what was written.
     static func header(at path: FilePath) throws(Errno) -> JournalHeader? {
         try readHeader(try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW))?.header
     }
 
-    /// What stands first in a journal; nil where it is not what was written.
+    /// The summary of a journal; nil if it is damaged.
     static func summary(at path: FilePath) throws(Errno) -> JournalSummary? {
         try readSummary(try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW))?.summary
     }
@@ -25,16 +28,53 @@ extension TransferJournal {
         return try readTree(file, summary, at: end) != nil
     }
 
-    /// How many bytes came of a document, whether or not they are synchronised with the disk, and how many it has; nil
-    /// where the journal is not what was written.
-    static func size(at path: FilePath) throws(Errno) -> (received: UInt64, total: UInt64)? {
-        let file = try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW)
+    /// The content of a journal; nil if its header is damaged.
+    static func content(at path: FilePath) throws(Errno) -> Content? {
+        try readContent(try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW))?.content
+    }
+
+    /// Reads all of a journal.
+    ///
+    /// - Returns: what it says, where its entries begin, and how many there are.
+    static func readContent(
+        _ file: borrowing OwnedDescriptor
+    ) throws(Errno) -> (content: Content, start: UInt64, entries: EntryRange)? {
         guard let (header, start) = try readHeader(file) else { return nil }
-        let size = min(UInt64(clamping: try SystemCalls.status(of: file).st_size), sizeLimit)
-        let layout = header.tree.layout
-        let (reading, _) = try readEntries(
-            of: file, from: start, count: (size - min(size, start)) / UInt64(JournalEntry.size), layout.chunkCount)
-        return (reading.result(trustingFrom: 0).verified.byteCount(in: layout), header.tree.size)
+        let size = UInt64(clamping: try SystemCalls.status(of: file).st_size)
+        guard size >= start, size <= sizeLimit else { return nil }
+        let chunkCount = header.tree.layout.chunkCount
+        var (vouched, unsure, entries) = (ChunkSet(), [Chunk](), EntryRange(0, 0))
+        try forEachEntry(of: file, from: start, count: (size - start) / UInt64(JournalEntry.size)) { entry, index in
+            entries.all = index + 1
+            switch entry.kind {
+            case .chunk: if entry.number < chunkCount { unsure.append((entry.number, entry.checksum)) }
+            case .checkpoint:
+                for chunk in unsure { vouched.insert(chunk.number) }
+                unsure = []
+                entries.vouched = entries.all
+            }
+        }
+        unsure.removeAll { vouched.contains($0.number) }
+        return (Content(header: header, vouched: vouched, unsure: unsure), start, entries)
+    }
+
+    /// Calls `body` with each entry that can be read, and its place among all of them.
+    static func forEachEntry(
+        of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64,
+        _ body: (JournalEntry, UInt64) throws(Errno) -> Void
+    ) throws(Errno) {
+        let (batch, size) = (UInt64(4096), JournalEntry.size)
+        var index: UInt64 = 0
+        while index < count {
+            let part = min(batch, count - index)
+            let bytes = try read(file, at: start + index * UInt64(size), count: Int(part) * size)
+            for place in 0..<bytes.count / size {
+                let number = index + UInt64(place)
+                let entry = JournalEntry(bytes[place * size..<(place + 1) * size], at: number)
+                if let entry { try body(entry, number) }
+            }
+            index += part
+        }
     }
 
     private static func readSummary(
@@ -60,13 +100,11 @@ extension TransferJournal {
         _ file: borrowing OwnedDescriptor, _ summary: JournalSummary, at start: UInt64
     ) throws(Errno) -> [UInt8]? {
         let tree = try read(file, at: start, count: summary.treeSize)
-        guard
-            tree.count == summary.treeSize, tree.withUnsafeBytes({ ChunkChecksum(of: $0) }) == summary.treeChecksum
-        else { return nil }
-        return tree
+        let checksum = tree.withUnsafeBytes { ChunkChecksum(of: $0) }
+        return tree.count == summary.treeSize && checksum == summary.treeChecksum ? tree : nil
     }
 
-    static func readHeader(
+    private static func readHeader(
         _ file: borrowing OwnedDescriptor
     ) throws(Errno) -> (header: JournalHeader, end: UInt64)? {
         guard
@@ -74,37 +112,6 @@ extension TransferJournal {
             let header = JournalHeader(summary, decodingTree: tree[...])
         else { return nil }
         return (header, start + UInt64(tree.count))
-    }
-
-    /// Reads what the first `count` entries say, as far as they were ever written.
-    static func readEntries(
-        of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64, _ chunkCount: UInt64
-    ) throws(Errno) -> (reading: JournalReading, count: UInt64) {
-        var damage = JournalDamage()
-        try forEachEntry(of: file, from: start, count: count) { (bytes, index) throws(Errno) in
-            damage.take(bytes, at: index)
-        }
-        var reading = JournalReading(chunkCount: chunkCount, doubtingBefore: damage.doubtEnd)
-        try forEachEntry(of: file, from: start, count: damage.writtenEnd) { (bytes, index) throws(Errno) in
-            if let entry = JournalEntry(bytes, at: index) { reading.take(entry, at: index) }
-        }
-        return (reading, damage.writtenEnd)
-    }
-
-    static func forEachEntry(
-        of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64,
-        _ body: (ArraySlice<UInt8>, UInt64) throws(Errno) -> Void
-    ) throws(Errno) {
-        let (batch, size) = (UInt64(4096), JournalEntry.size)
-        var index: UInt64 = 0
-        while index < count {
-            let part = min(batch, count - index)
-            let bytes = try read(file, at: start + index * UInt64(size), count: Int(part) * size)
-            for place in 0..<bytes.count / size {
-                try body(bytes[place * size..<(place + 1) * size], index + UInt64(place))
-            }
-            index += part
-        }
     }
 
     private static func read(

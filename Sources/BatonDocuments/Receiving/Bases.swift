@@ -4,7 +4,7 @@ import BatonEventLoop
 import Glibc
 import SystemPackage
 
-/// What the signatures of a basis say: cut by content, with a digest of each piece.
+/// Signatures of a basis: it is cut by content, and each piece has a digest.
 package struct SignatureBatch: Sendable {
     /// The number of the basis.
     package let basis: Int
@@ -14,17 +14,14 @@ package struct SignatureBatch: Sendable {
     package let processorTime: Duration
 }
 
-/// What a document is built upon, as far as the other device has the same bytes: files of older copies, and of parts of
-/// another version. A file with holes is several bases, one for each stretch between them.
+/// The files that a document is built upon: those of older copies, and of older parts. A file with holes is several
+/// bases, one for each stretch between them.
 ///
-/// At most ``limit`` bases, of many files the largest, and one file of a folder open at a time. Each request for chunks is
-/// told their signatures, which are made anew for that. Belongs to one thread, which reads the bases.
+/// There are at most ``limit`` bases, of many files the largest, and one file of a folder is open at a time. Each
+/// request for chunks is told their signatures, which are made anew. The bases belong to one thread.
 final class Bases {
     /// The most bases: as many as there can be signatures, of which each has at least one.
     static let limit = PieceSignature.limit
-    /// How many parts of other versions are kept beside the new one, the one in which most is and the newest: each
-    /// takes the room of the whole document, and its origin can say as often as it likes that it has changed.
-    static let staleLimit = 2
     private static let batchSize = 32 << 10
     /// After this time what there is of a batch is told, be it nothing: pieces of a large copy on a slow disk are few
     /// in a minute, and the other device has to hear that there is still somebody, and this user what is waited for.
@@ -45,7 +42,6 @@ final class Bases {
     private let longestSilence: Duration
     private var roots: [BasisRoot] = []
     private var bases: [Basis] = []
-    private var stale: [(record: PartFileRecord, place: PartPlace)] = []
     private var reader: BasisReader?
     private var next = 0
     /// The file of a folder that was read last.
@@ -65,46 +61,27 @@ final class Bases {
         return size == 0 ? nil : PieceSize.forBases(totalSize: size, fileCount: sizes.count)
     }
 
-    /// Takes another part of the document, of another version or left over from the same one: first the one in which
-    /// most is (``UnfinishedDocument/fullness(at:)``). It is in use from then on, and goes with ``removeStale()``.
-    ///
-    /// - Returns: whether nobody else has it.
-    func take(_ unfinished: UnfinishedDocument, at place: PartPlace) -> Bool {
-        guard place.ledger.take(unfinished.record) else { return false }
-        stale.append((unfinished.record, place))
-        return true
-    }
-
-    /// Removes the parts beyond ``staleLimit``.
-    ///
-    /// - Returns: whether there were any.
-    @discardableResult
-    func removeExcess() -> Bool {
-        let excess = stale.dropFirst(Self.staleLimit)
-        for (record, place) in excess { place.ledger.removePart(of: record) }
-        stale.removeLast(excess.count)
-        return !excess.isEmpty
-    }
-
-    /// Adds a part that was taken, if it is a file: for all of the document.
-    func add(_ unfinished: UnfinishedDocument, at place: PartPlace) {
-        guard !unfinished.header.tree.isFolder, let file = BasisFile(unfinished, at: place) else { return }
-        add(.part(file)) { _ in true }
-    }
-
-    /// Adds the files of a part folder: each counts for the whole document, because it may have another path now.
-    ///
-    /// First come those that have the size of a file that is needed, and of both the largest.
-    func add(_ older: OlderFolder, where isNeeded: (Int) -> Bool) {
+    /// Adds an older part. Of a folder each file counts for the whole document, because it may have another path now:
+    /// first those that have the size of a file that is needed, and of both the largest.
+    func add(_ part: PartContent, _ record: PartFileRecord, at place: PartPlace, where isNeeded: (Int) -> Bool) {
+        let layout = part.tree.layout
+        guard part.tree.isFolder else {
+            // Unsure chunks are as good as others, because all of them are read.
+            let file = BasisFile(record.name, beneath: place.folder.file, limit: part.endOfFile)
+            if let file { add(.file(file)) { _ in true } }
+            return
+        }
         var wanted = Set<UInt64>()
         for file in 0..<tree.layout.fileCount where isNeeded(file) { wanted.insert(tree.layout.size(ofFile: file)) }
-        guard !wanted.isEmpty else { return }
-        let files = older.files.sorted { $0.size > $1.size }
-        let fitting = files.filter { wanted.contains($0.size) }
-        let others = files.filter { !wanted.contains($0.size) }
-        let (number, paths) = (roots.count, (fitting + others).map(\.path.bytes))
-        roots.append(.folder(older.folder, paths))
-        for file in paths.indices where sizes.count < limit { add(file, in: number) }
+        guard
+            !wanted.isEmpty,
+            let folder = try? SystemCalls.openFolder([UInt8(ascii: ".")], within: part.part.root.descriptor)
+        else { return }
+        let files = part.files.map { (size: layout.size(ofFile: $0), path: part.tree.entry(ofFile: $0).path.bytes) }
+            .sorted { $0.size > $1.size }
+        let paths = (files.filter { wanted.contains($0.size) } + files.filter { !wanted.contains($0.size) }).map(\.path)
+        roots.append(.part(BasisFolder(folder), paths))
+        for file in paths.indices where sizes.count < limit { add(file, in: roots.count - 1) }
     }
 
     /// Adds a copy, as far as it has what is needed.
@@ -113,7 +90,7 @@ final class Bases {
     func add(_ copy: OlderCopy, where isNeeded: (Int) -> Bool) {
         switch copy.content {
         case .file(let file): add(.file(file), where: isNeeded)
-        case .folder(let folder): add(.copy(folder, leastSize: copy.leastSize), where: isNeeded)
+        case .folder(let folder): add(.folder(folder, leastSize: copy.leastSize), where: isNeeded)
         }
     }
 
@@ -166,7 +143,7 @@ final class Bases {
         var bytes: [UInt8] = []
         var isReading = true
         while isReading, bytes.count < Self.batchSize {
-            // What cannot be read is not built upon: the other device sends it.
+            // Bytes that cannot be read are not built upon, and the other device sends them.
             guard let file = file(of: basis) else {
                 reader?.skip()
                 isReading = false
@@ -201,42 +178,12 @@ final class Bases {
         return found
     }
 
-    deinit {
-        releaseStale()
-    }
-
-    /// Builds upon nothing any more, and leaves the parts of other versions to who may go on with them.
+    /// Builds upon nothing any more. What is open takes room, also when it was removed.
     func end() {
-        close()
-        releaseStale()
-    }
-
-    /// Builds upon nothing, and removes the parts of other versions: there is no room for them.
-    ///
-    /// - Returns: whether there were any.
-    func giveUp() -> Bool {
-        defer { removeStale() }
-        close()
-        return !stale.isEmpty
-    }
-
-    private func releaseStale() {
-        for (record, place) in stale { place.ledger.release(record) }
-        stale = []
-    }
-
-    /// What is open takes room, also when it was removed.
-    private func close() {
         opened = nil
         reader = nil
         roots = []
         bases = []
         sizes = []
-    }
-
-    /// Removes the parts of other versions: the new one is whole.
-    func removeStale() {
-        for (record, place) in stale { place.ledger.removePart(of: record) }
-        stale = []
     }
 }

@@ -78,55 +78,36 @@ final class BasisFile: Sendable {
     }
 }
 
-extension BasisFile {
-    /// The part of another version, as far as something of it has come. It stays what it is: it may be another document
-    /// of the same name, which somebody goes on with.
-    convenience init?(_ stale: UnfinishedDocument, at place: PartPlace) {
-        guard
-            let content = (try? TransferJournal.open(stale.journal, boot: place.boot))??.content,
-            let file = try? place.folder.reopenFile(
-                stale.record.name, inode: stale.record.inode, for: stale.header.tree.label)
-        else { return nil }
-        // What may be there is as good as what is: all of it is read.
-        let layout = stale.header.tree.layout
-        let certain = content.verified.ranges.last?.upperBound ?? 0
-        let unsure = content.unsure.reduce(0) { max($0, $1.chunk + 1) }
-        try? self.init(file, limit: layout.offset(of: max(certain, unsure)))
-    }
-}
-
 /// Where files are looked up that a document is built upon.
 enum BasisRoot {
     /// One file, for all of the document.
     case file(BasisFile)
-    /// The part of another version, likewise.
-    case part(BasisFile)
     /// A folder with files under the document's paths, of which those of fewer bytes than so many do not count.
-    case copy(BasisFolder, leastSize: UInt64)
-    /// A part folder of another version, and the paths of its files.
-    case folder(BasisFolder, [[UInt8]])
+    case folder(BasisFolder, leastSize: UInt64)
+    /// An older part, and the paths of its files.
+    case part(BasisFolder, [[UInt8]])
 
     /// The file of this root that a file of the document is built upon.
     ///
-    /// - Parameter file: the number in the layout, or among the paths of a part folder; nil for all of the document.
+    /// - Parameter file: the number in the layout, or among the paths of an older part; nil for all of the document.
     func open(_ file: Int?, of tree: DocumentTree) -> BasisFile? {
         switch self {
-        case .file(let basis), .part(let basis): return basis
-        case .copy(let folder, let leastSize):
+        case .file(let basis): return basis
+        case .folder(let folder, let leastSize):
             guard let path = file.map({ tree.entry(ofFile: $0).path }),
                 // Where a single file is looked up, it has its name.
                 let basis = BasisFile(path.isRoot ? tree.label.bytes : path.bytes, beneath: folder.descriptor)
             else { return nil }
             return basis.size >= leastSize ? basis : nil
-        case .folder(let folder, let paths): return file.flatMap { BasisFile(paths[$0], beneath: folder.descriptor) }
+        case .part(let folder, let paths): return file.flatMap { BasisFile(paths[$0], beneath: folder.descriptor) }
         }
     }
 
     /// Whether each file of the document has a file of its own here.
     var hasFiles: Bool {
         switch self {
-        case .file, .part, .folder: false
-        case .copy: true
+        case .file, .part: false
+        case .folder: true
         }
     }
 }

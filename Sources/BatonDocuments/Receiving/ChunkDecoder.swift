@@ -56,7 +56,7 @@ struct ChunkDecoder: ~Copyable {
                 filled += bytes.count
             case .copy(let basis, let offset, let length):
                 let room = UnsafeMutableRawBufferPointer(rebasing: content[filled..<filled + length])
-                // What cannot be read is not what it was: the other device sends it.
+                // A copy that cannot be read has changed, and the other device sends the bytes.
                 isWhole = (try? bases.read(basis, at: offset, into: room)) == length && isWhole
                 filled += length
             }

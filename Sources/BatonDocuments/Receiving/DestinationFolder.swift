@@ -19,21 +19,10 @@ package final class DestinationFolder: Sendable {
     /// Whether its file system is one whose renaming is known never to replace, so that nobody has to try.
     let isKnownToName: Bool
 
-    /// See ``FileSystem/keepsInodes``.
-    let keepsInodes: Bool
-
-    /// A look at what came before that ends with an error; nil for what the disk says. For tests.
-    private let lookFailure: LookFailure?
-
-    /// See ``FileSystem/number``.
-    let fileSystem: UInt64?
-
-    /// The present run of the system. Where nothing tells it, it lasts as long as this folder is open, and with it its
-    /// file system mounted: attempts of one handoff are of the same.
-    let run: BootID
+    /// The file system that it is on.
+    let fileSystem: FileSystem
 
     let file: OwnedDescriptor
-    private let landlock: Int?
 
     /// Opens the folder, on a thread that may block. Links in the path are followed: it is the user's own.
     ///
@@ -53,19 +42,8 @@ package final class DestinationFolder: Sendable {
     }
 
     /// Opens the folder where the caller may block.
-    ///
-    /// - Parameters:
-    ///   - lacking: what the kernel is said not to have: for tests, whose kernel has it.
-    ///   - landlock: the version that the kernel is said to have, likewise.
-    ///   - keepsInodes: what is said of the file system, likewise.
-    ///   - lookFailure: likewise.
-    ///   - run: the present run of the system, likewise.
-    init(
-        _ path: FilePath, lacking: NeededCall? = nil, landlock: Int? = nil,
-        keepsInodes: Bool? = nil, lookFailure: LookFailure? = nil, run: BootID? = nil
-    ) throws(DocumentError) {
+    init(_ path: FilePath) throws(DocumentError) {
         self.path = path
-        self.landlock = landlock
         do {
             file = try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)
         } catch {
@@ -74,15 +52,11 @@ package final class DestinationFolder: Sendable {
                 isMissing ? .destinationMissing : .destinationNotWritable, path.displayed, underlyingError: error)
         }
         resolvedPath = Self.place(of: file) ?? path
-        self.run = run ?? .current(of: file)
         isKnownToName = Self.isKnownToName(file)
-        let system = FileSystem(of: file)
-        self.keepsInodes = keepsInodes ?? system.keepsInodes
-        fileSystem = system.number
-        self.lookFailure = lookFailure
+        fileSystem = FileSystem(of: file)
         // Refused before the other device hears of anything, and not when its first byte has come.
         for call in NeededCall.allCases {
-            guard let error = call == lacking ? .noFunction : Self.refusal(of: call, in: file) else { continue }
+            guard let error = Self.refusal(of: call, in: file) else { continue }
             throw DocumentError(.systemUnsuitable, call.remedy, underlyingError: error)
         }
     }
@@ -115,13 +89,13 @@ package final class DestinationFolder: Sendable {
     func confineThread(
         recordingIn records: borrowing OwnedDescriptor, readingIn copies: [BasisFolder] = []
     ) throws(Errno) {
-        try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies, version: landlock)
+        try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies)
     }
 
     /// Whether the confined thread can move a file from one folder to another: not with the first version of Landlock.
     var movesBetweenFolders: Bool {
         guard case .version(let version) = Landlock.support else { return false }
-        return min(version, landlock ?? version) >= 2
+        return version >= 2
     }
 
     /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlays take RENAME_NOREPLACE since Linux 3.15 or their birth. The
@@ -171,167 +145,6 @@ package final class DestinationFolder: Sendable {
         guard naming.renames else { throw DocumentError(.destinationExists, path(of: label).displayed) }
     }
 
-    /// Makes a new, empty file that only this user can open.
-    ///
-    /// The name is one component; the kernel is told to stay beneath the folder and to follow no link all the same.
-    ///
-    /// - Returns: nil when the name is taken.
-    func makeFile(_ name: [UInt8], for label: DocumentLabel) throws(DocumentError) -> OwnedDescriptor? {
-        let terminated = name.map { CChar(bitPattern: $0) } + [0]
-        let folder = file.rawValue
-        let flags = UInt64(O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
-        do {
-            return OwnedDescriptor(
-                takingOwnershipOf: try SystemCalls.kernel { baton_open_beneath(folder, terminated, flags, 0o600) })
-        } catch .fileExists {
-            return nil
-        } catch {
-            throw DocumentError(creatingFailed: error, label, in: path)
-        }
-    }
-
-    /// Makes sure that nobody has said that a look is not answered.
-    func requireAnswer(to look: LookFailure.Look) throws(Errno) {
-        if let lookFailure, lookFailure.look == look { throw lookFailure.error }
-    }
-
-    /// Opens a file of this folder again that an earlier transfer has begun: a regular file of this inode, of this
-    /// user.
-    ///
-    /// - Returns: nil when there is none.
-    func reopenFile(_ name: [UInt8], inode: UInt64, for label: DocumentLabel) throws(DocumentError) -> OwnedDescriptor?
-    {
-        let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK
-        do throws(Errno) {
-            try requireAnswer(to: .part)
-            let found: OwnedDescriptor
-            do throws(Errno) {
-                found = try SystemCalls.open(name, beneath: file, flags)
-            } catch .permissionDenied {
-                try SystemCalls.restoreAccess(name, in: file, inode: inode)
-                found = try SystemCalls.open(name, beneath: file, flags)
-            }
-            let status = try SystemCalls.status(of: found)
-            // A file that has a second name somewhere would be written to there as well.
-            guard
-                status.st_mode & S_IFMT == S_IFREG, status.st_ino == inode, status.st_uid == geteuid(),
-                status.st_nlink == 1
-            else { return nil }
-            return found
-        } catch .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .isDirectory, .improperLink {
-            return nil
-        } catch {
-            throw DocumentError(creatingFailed: error, label, in: path)
-        }
-    }
-
-    /// Gives a file of this folder its final name, never in the place of another.
-    ///
-    /// - Parameter withLink: takes the road of file systems that cannot rename without replacing at once.
-    /// - Throws: `destinationExists`, `destinationUnsuitable` where the file system can promise neither, and the errors
-    ///   of making a file. Nothing has changed then.
-    func rename(_ name: [UInt8], to label: DocumentLabel, withLink: Bool = false) throws(DocumentError) {
-        do throws(Errno) {
-            try label.withCString { (to) throws(Errno) in try rename(name, to, withLink) }
-        } catch .fileExists {
-            throw DocumentError(.destinationExists, path(of: label).displayed, underlyingError: .fileExists)
-        } catch {
-            throw DocumentError(namingFailed: error, label, in: path)
-        }
-    }
-
-    /// Gives a part its final name, never in the place of something else.
-    ///
-    /// - Returns: the name that it has got.
-    /// - Throws: as ``rename(_:to:withLink:)``. `destinationExists` also if all names with a number are taken.
-    func rename(
-        _ name: [UInt8], to label: DocumentLabel, _ naming: DocumentNaming, isFolder: Bool, withLink: Bool = false
-    ) throws(DocumentError) -> DocumentLabel {
-        let wanted = naming.label ?? label
-        var (candidate, number) = (wanted, 1)
-        while true {
-            do throws(DocumentError) {
-                try rename(name, to: candidate, withLink: withLink)
-                return candidate
-            } catch {
-                guard naming.renames, error.code == .destinationExists, number < DocumentNaming.highestNumber else {
-                    throw error
-                }
-                number += 1
-                candidate = wanted.numbered(number, isFolder: isFolder)
-            }
-        }
-    }
-
-    /// Gives a part file of this folder another part file's name, likewise.
-    func rename(_ name: [UInt8], toPartFile other: [UInt8], for label: DocumentLabel) throws(DocumentError) {
-        do {
-            try rename(name, other.map { CChar(bitPattern: $0) } + [0], false)
-        } catch {
-            throw DocumentError(namingFailed: error, label, in: path)
-        }
-    }
-
-    /// - Throws: `notSupported` where the file system can neither rename without replacing nor give a second name.
-    private func rename(_ name: [UInt8], _ to: UnsafePointer<CChar>, _ withLink: Bool) throws(Errno) {
-        let from = name.map { CChar(bitPattern: $0) } + [0]
-        let folder = file.rawValue
-        if !withLink {
-            do {
-                try SystemCalls.kernel { baton_rename_without_replacing(folder, from, to) }
-                return
-            } catch {
-                // Some file systems (NFS among them) cannot promise it. A second name cannot replace anything either.
-                guard error == .invalidArgument || error == .noFunction || error == .notSupported else { throw error }
-            }
-        }
-        do {
-            try SystemCalls.call { linkat(folder, from, folder, to, 0) }
-        } catch {
-            throw error == .notPermitted || error == .noFunction ? .notSupported : error
-        }
-        // It stands under its own name now; a part name that stays is an extra, not a failure.
-        try? SystemCalls.remove(from, from: file)
-    }
-
-    /// Whether a name in the folder is a regular file and has this inode: not something that was put in its place.
-    func holds(_ name: [UInt8], inode: UInt64) -> Bool {
-        let terminated = name.map { CChar(bitPattern: $0) } + [0]
-        guard let status = try? SystemCalls.status(of: terminated, in: file) else { return false }
-        return status.st_mode & S_IFMT == S_IFREG && status.st_ino == inode
-    }
-
-    /// The inode of a name in the folder, whatever it is; nil where nothing has the name.
-    ///
-    /// - Throws: `writeFailed`, `busy`, ...: the disk does not answer, and nobody knows.
-    func inode(of name: [UInt8], for label: DocumentLabel) throws(DocumentError) -> UInt64? {
-        do throws(Errno) {
-            try requireAnswer(to: .name)
-            return UInt64(try SystemCalls.status(ofName: name, in: file).st_ino)
-        } catch .noSuchFileOrDirectory, .notDirectory {
-            return nil
-        } catch {
-            throw DocumentError(creatingFailed: error, label, in: path)
-        }
-    }
-
-    /// Whether a name in the folder is certainly gone, or something else's: a disk that does not answer has lost
-    /// nothing.
-    func hasLost(_ name: [UInt8], inode: UInt64) -> Bool {
-        let terminated = name.map { CChar(bitPattern: $0) } + [0]
-        do {
-            return try SystemCalls.status(of: terminated, in: file).st_ino != inode
-        } catch {
-            return error == .noSuchFileOrDirectory
-        }
-    }
-
-    /// Removes a name, if it is there.
-    func remove(_ name: [UInt8]) {
-        let terminated = name.map { CChar(bitPattern: $0) } + [0]
-        try? SystemCalls.remove(terminated, from: file)
-    }
-
     /// Makes the folder's entries durable.
     func synchronize() throws(Errno) {
         try SystemCalls.synchronize(file)
@@ -339,7 +152,7 @@ package final class DestinationFolder: Sendable {
 }
 
 extension DocumentError {
-    /// What it means that a file could not be made or named in a destination folder.
+    /// The meaning of an error of making or naming a file in a destination folder.
     init(creatingFailed error: Errno?, _ label: DocumentLabel, in folder: FilePath) {
         switch error {
         case .permissionDenied?, .notPermitted?, .readOnlyFileSystem?:
@@ -355,8 +168,8 @@ extension DocumentError {
         }
     }
 
-    /// What it means that a file could not be given a name without replacing another.
-    fileprivate init(namingFailed error: Errno, _ label: DocumentLabel, in folder: FilePath) {
+    /// The meaning of an error of naming a file without replacing another.
+    init(namingFailed error: Errno, _ label: DocumentLabel, in folder: FilePath) {
         if error == .notSupported {
             self.init(.destinationUnsuitable, folder.displayed, underlyingError: error)
         } else {
@@ -364,12 +177,12 @@ extension DocumentError {
         }
     }
 
-    /// What it means that something in the state folder could not be opened or written.
+    /// The meaning of an error of opening or writing something in the state folder.
     init(stateFailed error: Errno, _ subject: String) {
         self.init(error.isShortage ? .busy : .stateUnavailable, subject, underlyingError: error)
     }
 
-    /// What it means that a document's bytes could not be written or made durable.
+    /// The meaning of an error of writing a document's bytes or making them durable.
     init(writingFailed error: Errno?, _ label: DocumentLabel) {
         self.init(writingFailed: error, label.description)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a document is called in its destination.
+/// The name of a document in its destination.
 package struct DocumentNaming: Sendable, Hashable {
     /// The highest number that a document gets because its name is taken: 99.
     static let highestNumber = 99

@@ -6,23 +6,23 @@ package import SystemPackage
 
 /// Receives a document into a folder: verifies every chunk, and puts the document in place only when it is whole.
 ///
-/// It waits on a thread of its own (`BlockingExecutor`), never on an event loop, for a second one that does all the
-/// work and is confined to the destination (``Landlock``) before the document's first byte is written. Checksum and
-/// write share that thread, because a checksum takes a fifth of the time of a write from cache. Until ``commit()``, the
+/// It lives on the loop of the connection that brings the document. A thread of its own does all the work on the disk,
+/// and is confined to the destination (``Landlock``) before the document's first byte is written. Checksum and write
+/// share that thread, because a checksum takes a fifth of the time of a write from cache. Until ``commit()``, the
 /// folder holds a hidden part only. A transfer that ends before leaves it with a journal of what is there, and the next
 /// writer of the same version of the document goes on with it.
 package actor DocumentWriter {
     /// The most ranges that are asked for at once: 1024.
     package static let rangeLimit = 1024
 
-    /// What is there.
+    /// The progress of a transfer.
     package struct Progress: Sendable, Hashable {
         /// Bytes of the document that are verified and written.
         package let verifiedByteCount: UInt64
         /// Bytes of these that a transfer goes on with if this one ends now: all of them, unless the state folder has
         /// no room to write down that they are there.
         package let keptByteCount: UInt64
-        /// What the sender said last that it waits for.
+        /// The bottleneck that the sender named last.
         package let sender: Bottleneck
         /// Bytes, from the next one on, to where a record begins.
         package let bytesToNextRecord: Int
@@ -32,7 +32,7 @@ package actor DocumentWriter {
         package let processorTime: Duration
     }
 
-    /// What a transfer found of the document when it began.
+    /// The state of a document when a transfer begins.
     package enum Start: Sendable, Equatable {
         /// Nothing, or a part of this version.
         case unchanged
@@ -41,22 +41,33 @@ package actor DocumentWriter {
     }
 
     private enum State {
-        case idle
-        case receiving(Reception)
+        case receiving
         case committed
         /// With the bytes that are kept.
         case ended(DocumentError, kept: UInt64)
     }
 
-    /// What is received.
+    /// The document.
     package nonisolated let tree: DocumentTree
+    /// The state of the document at the beginning. If the origin does not say which document it is, another version
+    /// counts as a change only if it was deleted.
+    package nonisolated let start: Start
+    /// How large the pieces are of which the other device is told (``nextSignatures()``); nil where this device has
+    /// nothing to build upon.
+    package nonisolated let pieceSize: PieceSize?
+    /// How far it is.
+    package private(set) var progress: Progress
 
-    private nonisolated let executor: BlockingExecutor
-    private var state = State.idle
+    /// The thread that was confined.
+    nonisolated let thread: PrivateThread
+
+    private nonisolated let loop: EventLoop
+    private nonisolated let reception: Reception
+    private var state = State.receiving
     private var hasBegun = false
 
-    /// The writer's own thread.
-    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    /// The loop of the connection.
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Makes everything ready to receive a document, before a byte of it is asked for.
     ///
@@ -71,31 +82,47 @@ package actor DocumentWriter {
     ///     without its files of less than ``OlderCopy/leastSharedSize``.
     ///   - identity: which document it is; another one of its name keeps what has come of it.
     ///   - naming: what the document is called in the folder.
-    ///   - executor: the thread that blocks; one of its own by default.
+    ///   - loop: the loop of the connection that brings it.
     /// - Throws: `destinationExists`, `destinationMissing`, `destinationNotWritable`, `destinationUnsuitable`,
-    ///   `destinationFull`, `badName`, `tooLarge`, `stateUnavailable`, `busy`, `notConfinable`, `writeFailed`; what
-    ///   opening a copy throws.
+    ///   `destinationFull`, `badName`, `tooLarge`, `stateUnavailable`, `busy`, `notConfinable`, `writeFailed`,
+    ///   `cancelled`; what opening a copy throws.
     package static func create(
         _ tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
         against copies: [FilePath] = [], requiringCopies: Bool = true, sharedCopy: FilePath? = nil,
-        identity: DocumentIdentity = .unknown, naming: DocumentNaming = .own, executor: BlockingExecutor? = nil
+        identity: DocumentIdentity = .unknown, naming: DocumentNaming = .own, on loop: EventLoop
     ) async throws(DocumentError) -> DocumentWriter {
-        let executor = try BlockingExecutor.forDocument(executor, "baton-writer")
-        let writer = DocumentWriter(tree, executor)
-        try await writer.open(folder, ledger, (origin, identity), (copies, requiringCopies), sharedCopy, naming)
-        return writer
+        let order = ReceivingOrder(
+            tree: tree, origin: origin, identity: identity, folder: folder, ledger: ledger, naming: naming,
+            copies: copies, requiresCopies: requiringCopies, sharedCopy: sharedCopy)
+        let thread: PrivateThread
+        do {
+            thread = try PrivateThread(name: "baton-confined", waking: loop)
+        } catch {
+            throw DocumentError(.busy, "a document", underlyingError: error)
+        }
+        let opened = try await cancelling(thread) { (isCancelled) throws(DocumentError) in
+            let reception = try Reception(order, unless: isCancelled)
+            return (reception, try reception.progress(), reception.pieceSize)
+        }
+        return DocumentWriter(tree, opened.0, opened.1, opened.2, thread, loop)
     }
 
-    private init(_ tree: DocumentTree, _ executor: BlockingExecutor) {
+    private init(
+        _ tree: DocumentTree, _ reception: Reception, _ progress: Progress, _ pieceSize: PieceSize?,
+        _ thread: PrivateThread, _ loop: EventLoop
+    ) {
         self.tree = tree
-        self.executor = executor
+        self.reception = reception
+        self.progress = progress
+        self.pieceSize = pieceSize
+        self.thread = thread
+        self.loop = loop
+        start = reception.start
     }
 
     deinit {
-        switch state {
-        case .receiving(let reception): reception.endLater()
-        case .idle, .committed, .ended: break
-        }
+        guard case .receiving = state else { return }
+        thread.submit { [reception] in _ = reception.end() }
     }
 
     /// Whether it has ended because a chunk was not what was to come of the copies that it was built from: one of them
@@ -103,54 +130,48 @@ package actor DocumentWriter {
     package var hasMisbuilt: Bool {
         switch state {
         case .ended(let error, _): error.code == .basisChanged
-        case .idle, .receiving, .committed: false
+        case .receiving, .committed: false
         }
     }
 
-    /// What it found of the document. If the origin does not say which document it is, another version counts as a
-    /// change only if it was deleted.
-    package func start() throws(DocumentError) -> Start { try current().start }
+    /// Missing chunks, rising, at most ``rangeLimit`` ranges of them; none when all is there.
+    package func missing() async throws(DocumentError) -> [Range<UInt64>] {
+        try await perform { (reception) throws(DocumentError) in try reception.missing() }
+    }
 
-    /// What has not come yet, rising, at most ``rangeLimit`` ranges of it; none when all is there.
-    package func missing() throws(DocumentError) -> [Range<UInt64>] { try current().missing() }
-
-    /// How far it is.
-    package func progress() throws(DocumentError) -> Progress { try current().progress() }
-
-    /// How large the pieces are of which the other device is told (``nextSignatures()``); nil where this device has
-    /// nothing to build upon.
-    package func pieceSize() throws(DocumentError) -> PieceSize? { try current().pieceSize() }
-
-    /// What tells the other device which bytes of older copies are here; nil when all is told. After that it is told
+    /// The next signatures of older copies for the other device; nil when all is told. After that it is told
     /// again, because each request has to be.
-    package func nextSignatures() throws(DocumentError) -> SignatureBatch? { try current().nextSignatures() }
+    package func nextSignatures() async throws(DocumentError) -> SignatureBatch? {
+        try await perform { (reception) throws(DocumentError) in reception.nextSignatures() }
+    }
 
     /// The records of these chunks come next.
     ///
     /// - Throws: `badRange` for chunks that the document has not.
-    package func begin(_ ranges: [Range<UInt64>]) throws(DocumentError) {
-        try current().begin(ranges)
+    package func begin(_ ranges: [Range<UInt64>]) async throws(DocumentError) {
+        try await perform { (reception) throws(DocumentError) in try reception.begin(ranges) }
         hasBegun = true
     }
 
     /// Takes the next bytes of the chunk records, cut anywhere. They are on loan until it returns. Which chunks they
     /// are has to be known: ``begin(_:)`` comes first.
     ///
-    /// What comes is written as it comes; larger buffers cost fewer calls (256 KiB or more are best).
+    /// Bytes are written as they come. Larger buffers cost fewer calls (256 KiB or more are best).
     ///
     /// - Throws: `checksumMismatch`, `badRecord`, `excess`, `destinationFull`, `writeFailed`, ...; the transfer has
     ///   ended then, and every later call throws the same. `cancelled` after ``commit()`` or ``end()``.
     @discardableResult
-    package func write(_ bytes: Buffer) throws(DocumentError) -> Progress {
+    package func write(_ bytes: Buffer) async throws(DocumentError) -> Progress {
         precondition(hasBegun, "nobody has said which chunks these bytes are of: call begin(_:) first")
-        return try ending { (reception) throws(DocumentError) in try reception.write(bytes) }
+        progress = try await ending { (reception) throws(DocumentError) in try reception.write(bytes) }
+        return progress
     }
 
     /// The records that were begun have ended.
     ///
     /// - Throws: `incomplete` when something of them is missing. The transfer has ended then.
-    package func finish() throws(DocumentError) {
-        try ending { (reception) throws(DocumentError) in try reception.finish() }
+    package func finish() async throws(DocumentError) {
+        try await ending { (reception) throws(DocumentError) in try reception.finish() }
     }
 
     /// Puts the whole document in place: synchronised, under its name, never in the place of another.
@@ -159,68 +180,84 @@ package actor DocumentWriter {
     /// - Throws: `cancelled` when the task is cancelled before it is in place, `incomplete` when bytes are missing,
     ///   `destinationExists` when somebody made something of that name meanwhile, `writeFailed`, `destinationFull`,
     ///   ...; the transfer has ended then.
-    package func commit() throws(DocumentError) -> FilePath {
-        let path = try ending { (reception) throws(DocumentError) in try reception.commit() }
-        state = .committed
-        return path
+    package func commit() async throws(DocumentError) -> FilePath {
+        try requireReceiving()
+        do {
+            let path = try await Self.cancelling(thread) { [reception] (isCancelled) throws(DocumentError) in
+                let path = try reception.commit(unless: isCancelled)
+                _ = reception.end()
+                return path
+            }
+            state = .committed
+            return path
+        } catch {
+            await end(with: error)
+            throw error
+        }
     }
 
-    /// Ends the transfer. What has come is kept, for a transfer that goes on with it. After ``commit()``, or where it
+    /// Ends the transfer. The part is kept for a transfer that goes on with it. After ``commit()``, or where it
     /// has ended already, it does nothing.
     ///
     /// - Returns: bytes that are kept: what such a transfer begins with.
     @discardableResult
-    package func end() -> UInt64 {
-        switch state {
-        case .receiving(let reception):
-            let kept = reception.end()
-            state = .ended(DocumentError(.cancelled, tree.label.description), kept: kept)
-            return kept
-        case .ended(_, let kept): return kept
-        case .idle, .committed: return 0
-        }
+    package func end() async -> UInt64 {
+        if case .receiving = state { await end(with: DocumentError(.cancelled, tree.label.description)) }
+        guard case .ended(_, let kept) = state else { return 0 }
+        return kept
     }
 
-    private func open(
-        _ folder: DestinationFolder, _ ledger: PartFileLedger, _ source: (origin: String, identity: DocumentIdentity),
-        _ copies: (paths: [FilePath], areRequired: Bool), _ sharedCopy: FilePath?, _ naming: DocumentNaming
-    ) throws(DocumentError) {
-        var opened: [OlderCopy] = []
-        for copy in copies.paths.prefix(OlderCopy.limit) {
-            do throws(DocumentError) {
-                opened.append(try OlderCopy(opening: copy))
-            } catch {
-                guard !copies.areRequired else { throw error }
-            }
-        }
-        if let sharedCopy, opened.count < OlderCopy.limit,
-            let copy = OlderCopy(shared: sharedCopy, of: tree)
-        {
-            opened.append(copy)
-        }
-        state = .receiving(
-            try Reception(
-                of: tree, from: source.origin, in: folder, ledger: ledger, against: opened, identity: source.identity,
-                naming: naming))
+    private func end(with error: DocumentError) async {
+        let kept = await thread.perform { [reception] in reception.end() }
+        if case .receiving = state { state = .ended(error, kept: kept) }
     }
 
-    private func current() throws(DocumentError) -> Reception {
+    private func requireReceiving() throws(DocumentError) {
         switch state {
-        case .receiving(let reception): reception
+        case .receiving: return
         case .ended(let error, _): throw error
-        case .idle, .committed: throw DocumentError(.cancelled, tree.label.description)
+        case .committed: throw DocumentError(.cancelled, tree.label.description)
         }
     }
 
-    private func ending<Value>(
-        _ body: (Reception) throws(DocumentError) -> Value
-    ) throws(DocumentError) -> Value {
-        let reception = try current()
+    private func perform<Value: Sendable>(
+        _ body: @escaping @Sendable (Reception) throws(DocumentError) -> Value
+    ) async throws(DocumentError) -> Value {
+        try requireReceiving()
+        return try await thread.perform { [reception] () throws(DocumentError) in try body(reception) }
+    }
+
+    private func ending<Value: Sendable>(
+        _ body: @escaping @Sendable (Reception) throws(DocumentError) -> Value
+    ) async throws(DocumentError) -> Value {
+        try requireReceiving()
         do {
-            return try body(reception)
+            return try await thread.perform { [reception] () throws(DocumentError) in try body(reception) }
         } catch {
-            state = .ended(error, kept: reception.end())
+            await end(with: error)
             throw error
         }
+    }
+
+    /// Does on the thread what takes long, and may ask whether the task that waits for it was cancelled meanwhile.
+    private static func cancelling<Value: Sendable>(
+        _ thread: PrivateThread, isolation: isolated (any Actor)? = #isolation,
+        _ body: @escaping @Sendable (_ isCancelled: () -> Bool) throws(DocumentError) -> Value
+    ) async throws(DocumentError) -> Value {
+        let flag = CancellationFlag()
+        let result = await withTaskCancellationHandler {
+            await thread.perform { Result { () throws(DocumentError) in try body { flag.isSet } } }
+        } onCancel: {
+            flag.set()
+        }
+        return try result.get()
+    }
+
+    private final class CancellationFlag: Sendable {
+        private let value = Lock(false)
+
+        var isSet: Bool { value.withLock { $0 } }
+
+        func set() { value.withLock { $0 = true } }
     }
 }

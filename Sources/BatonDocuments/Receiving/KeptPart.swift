@@ -30,12 +30,16 @@ extension PartFileLedger {
         var parts: [KeptPart] = []
         for (record, summary) in try summaries() {
             let journal = journal(of: record)
-            guard let size = try? TransferJournal.size(at: journal), let status = try? SystemCalls.status(at: journal)
+            guard
+                let content = try? TransferJournal.content(at: journal),
+                let status = try? SystemCalls.status(at: journal)
             else { continue }
+            let tree = content.header.tree
             parts.append(
                 KeptPart(
                     id: record.tag, name: summary.label.bytes, origin: summary.origin, folder: record.folder,
-                    bytes: size.received, total: size.total, changed: UInt64(clamping: status.st_mtim.tv_sec)))
+                    bytes: content.all.byteCount(in: tree.layout), total: tree.size,
+                    changed: UInt64(clamping: status.st_mtim.tv_sec)))
         }
         return parts
     }

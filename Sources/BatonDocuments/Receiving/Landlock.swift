@@ -4,7 +4,7 @@ import BatonEventLoop
 import CLinux
 package import SystemPackage
 
-/// What a thread may still do to files once it has confined itself: the kernel's Landlock, which binds one thread and
+/// Confinement of a thread to some folders by the kernel's Landlock, which binds one thread and
 /// cannot be taken back.
 ///
 /// It stands behind everything that the code does by itself (one component of a name, `openat2` beneath one folder, no
@@ -38,7 +38,7 @@ package enum Landlock {
             .readFile, .writeFile, .readFolder, .makeFile, .makeFolder, .makeLink, .removeFile, .removeFolder,
             .moveBetweenFolders, .truncate,
         ]
-        /// What keeping the records and journals of unfinished documents needs.
+        /// Access that records and journals of unfinished documents need.
         static let recording: Access = [.readFile, .writeFile, .makeFile, .removeFile, .truncate]
 
         /// Everything that a version can deny.
@@ -54,7 +54,7 @@ package enum Landlock {
     /// Abstract Unix sockets of others, and signals to them: version 6.
     private static let scopes: UInt64 = 0b11
 
-    /// What this kernel can do.
+    /// The support of this kernel.
     package static var support: Support {
         do {
             return .version(Int(try SystemCalls.kernel { baton_landlock_version() }))

@@ -4,7 +4,7 @@ import BatonEventLoop
 import Glibc
 package import SystemPackage
 
-/// What this device has of an earlier state of a document, for it to be built upon: a file, or a folder in which each
+/// An earlier state of a document on this device, to build upon: a file, or a folder in which each
 /// file is looked up under the path that it has in the document.
 package final class OlderCopy: Sendable {
     /// How many copies a document can be built upon: 16.

@@ -2,92 +2,365 @@
 
 import BatonEventLoop
 import CLinux
+import Glibc
 import SystemPackage
 
-/// What a document is written to until it is whole: a hidden file or folder beside its destination.
+/// The place of a document until it is whole: a hidden file or folder beside its destination, for this user
+/// alone. A document of one file is a folder with one entry, which is the document itself.
 ///
-/// Belongs to one thread; every call blocks on the disk. It is over with ``place()``, ``discard()`` or ``keep()``;
-/// dropped before, it is discarded.
-protocol Part: AnyObject {
+/// It stays where it is until ``putInPlace()``, ``discard()`` or ``keep()`` ends it. It belongs to one thread, and each
+/// call blocks on the disk. It holds at most four descriptors.
+final class Part {
+    /// Files in a folder up to this size are not reserved, because their bytes come at once: 1 MiB.
+    private static let unreservedSize = UInt64(ChunkLayout.chunkSize)
+
+    /// The document.
+    let tree: DocumentTree
+    let place: PartPlace
     /// Where it is, and who remembers it.
-    var record: PartFileRecord { get }
+    let record: PartFileRecord
 
-    /// Whether room for all of it was reserved, so that a disk that is full takes it all the same.
-    var hasReservedRoom: Bool { get }
+    /// The document itself, open.
+    let root: OpenEntry
+    /// Files that are there: made now, or looked at.
+    private var known: [Bool]
+    /// Whether everything in it was made by this object.
+    private let isNew: Bool
+    private var current: OpenFile?
+    private var parent: OpenEntry?
+    private var isOver = false
 
-    /// Writes bytes of a file of the document.
-    func write(_ bytes: UnsafeRawBufferPointer, toFile file: Int, at offset: UInt64) throws(DocumentError)
+    /// Makes the part, with nothing in it.
+    ///
+    /// - Throws: `destinationNotWritable`, `destinationUnsuitable`, `badName`, `stateUnavailable`, `busy`, ... Nothing
+    ///   is left behind then, or its record as well, so that the next start removes it.
+    convenience init(creating tree: DocumentTree, at place: PartPlace) throws(DocumentError) {
+        try tree.requireLinksInside()
+        var record = PartFileRecord(of: tree.label, in: place.folder)
+        // First without an inode, so that no moment exists in which the part has no record.
+        try place.ledger.enter(record)
+        let root: OpenEntry
+        // A folder is only removed if it is empty.
+        var isOurs = tree.isFolder
+        do throws(DocumentError) {
+            root = OpenEntry(.root, try place.folder.make(record.name, isFolder: tree.isFolder, for: tree.label))
+            isOurs = true
+            record.inode = try place.folder.inode(of: root.descriptor, tree.label)
+            try place.ledger.enter(record)
+        } catch {
+            do throws(Errno) {
+                if isOurs {
+                    try SystemCalls.remove(record.name, from: place.folder.file, isFolder: tree.isFolder)
+                }
+                place.ledger.remove(record)
+            } catch .noSuchFileOrDirectory {
+                place.ledger.remove(record)
+            } catch {
+                place.ledger.release(record)
+            }
+            throw error
+        }
+        self.init(tree, record, root, at: place, isNew: true)
+        do throws(DocumentError) {
+            try requireNaming()
+        } catch {
+            discard()
+            throw error
+        }
+    }
+
+    /// Opens the part of an earlier transfer. What is not of the document is removed from it.
+    ///
+    /// - Returns: nil where it is not there any more, or something in it cannot be removed.
+    convenience init?(
+        reopening tree: DocumentTree, _ record: PartFileRecord, at place: PartPlace
+    ) throws(DocumentError) {
+        try tree.requireLinksInside()
+        guard
+            let root = try place.folder.reopen(
+                record.name, inode: record.inode, isFolder: tree.isFolder, for: tree.label)
+        else { return nil }
+        self.init(tree, record, OpenEntry(.root, root), at: place, isNew: false)
+        guard tree.isFolder else { return }
+        do throws(DocumentError) {
+            try removeExtraneous()
+        } catch {
+            // Something is mounted there, on a folder or deeper in what is to go, or somebody else writes to it.
+            let reasons: [Errno?] = [.improperLink, .resourceBusy, .directoryNotEmpty]
+            guard reasons.contains(error.underlyingError) else { throw error }
+            return nil
+        }
+    }
+
+    private init(
+        _ tree: DocumentTree, _ record: PartFileRecord, _ root: OpenEntry, at place: PartPlace, isNew: Bool
+    ) {
+        self.tree = tree
+        self.record = record
+        self.root = root
+        self.place = place
+        self.isNew = isNew
+        known = Array(repeating: false, count: tree.layout.fileCount)
+        if !tree.isFolder { current = OpenFile(0, root, of: tree) }
+    }
+
+    // MARK: - Content
+
+    /// Reserves the room of a document that is one file, and gives it its size. The files of a folder follow one by
+    /// one.
+    func reserve() throws(DocumentError) {
+        guard !tree.isFolder, let current else { return }
+        do {
+            try current.setSize(isReserving: true)
+        } catch {
+            throw DocumentError(writingFailed: error, tree.label)
+        }
+    }
+
+    /// Writes bytes of a file, which is made if need be, with the folders that it is in.
+    func write(_ bytes: UnsafeRawBufferPointer, toFile index: Int, at offset: UInt64) throws(DocumentError) {
+        let size = tree.layout.size(ofFile: index)
+        guard offset <= size, UInt64(bytes.count) <= size - offset else {
+            throw DocumentError(.excess, displayed(tree.entry(ofFile: index).path))
+        }
+        let file = try open(index, toHold: bytes.count)
+        do {
+            try file.write(bytes, at: offset)
+        } catch {
+            throw failure(error, file.entry.path)
+        }
+    }
 
     /// Whether it pays to have chunks of a file whole, in memory that is aligned, before they are written.
-    func takesWholeChunks(ofFile file: Int) throws(DocumentError) -> Bool
+    func takesWholeChunks(ofFile index: Int) throws(DocumentError) -> Bool {
+        guard tree.layout.size(ofFile: index) >= PartOutput.directSize else { return false }
+        return try open(index, toHold: 0).takesWholeChunks
+    }
 
-    /// Makes these bytes of a file zeros, and a hole where the file system has holes.
-    func clear(_ range: Range<UInt64>, ofFile file: Int) throws(DocumentError)
+    /// Makes bytes of a file zeros, and a hole where the file system has holes.
+    func clear(_ range: Range<UInt64>, ofFile index: Int) throws(DocumentError) {
+        let file = try open(index, toHold: 0)
+        do {
+            try SystemCalls.clear(range, of: file.entry.descriptor)
+        } catch {
+            throw failure(error, file.entry.path)
+        }
+    }
 
-    /// Reads bytes of a file as they are now, fewer where it ends before.
-    func read(file: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError) -> Int
-
-    /// Gives back the room that was reserved for bytes that have not come; it stays where the file system cannot.
-    func giveBack(_ range: Range<UInt64>, ofFile file: Int)
-
-    /// Bytes that the disk holds for a file.
-    func heldByteCount(ofFile file: Int) -> UInt64
-
-    /// Has the next read of these bytes come from the disk, as far as they are on their way to it no more.
-    func leaveCache(_ range: Range<UInt64>, ofFile file: Int)
-
-    /// Whether a file of which something has come has its size still, and no second name: somebody may have cut or
-    /// removed it since.
+    /// Whether a file is this user's own, has its size and no second name: somebody may have cut or removed it.
     ///
     /// - Throws: `writeFailed`, ...: the disk does not answer, and nobody knows.
-    func isThere(file: Int) throws(DocumentError) -> Bool
+    func isWhole(file index: Int) throws(DocumentError) -> Bool {
+        let path = tree.entry(ofFile: index).path
+        do throws(Errno) {
+            let status =
+                path.isRoot
+                ? try SystemCalls.status(of: root.descriptor)
+                : try SystemCalls.status(ofName: path.name, in: try folder(at: path.parent).descriptor)
+            let hasSize = status.st_size == off_t(tree.layout.size(ofFile: index))
+            return hasSize && (try? SystemCalls.requireOwn(status)) != nil
+        } catch {
+            guard error.saysAbsent else { throw failure(error, path) }
+            return false
+        }
+    }
 
-    /// A descriptor of its own, to be synchronised with the disk by somebody else meanwhile.
-    func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize
+    /// Bytes that the disk holds for a file.
+    func heldByteCount(ofFile index: Int) -> UInt64 {
+        let path = tree.entry(ofFile: index).path
+        if !path.isRoot, isNew, !known[index] { return 0 }
+        let status =
+            path.isRoot
+            ? try? SystemCalls.status(of: root.descriptor)
+            : try? SystemCalls.status(ofName: path.name, in: try folder(at: path.parent).descriptor)
+        return UInt64(clamping: status?.st_blocks ?? 0) * 512
+    }
 
-    /// Gives it all that is no content: permissions, times and links.
+    /// Gives back the room that was reserved for bytes of the file that is being written, where the file system can. No
+    /// room is reserved for others.
+    func giveBack(_ range: Range<UInt64>, ofFile index: Int) {
+        guard let current, current.index == index else { return }
+        SystemCalls.giveBack(range, of: current.entry.descriptor)
+    }
+
+    /// Moves a file here from another part, in the place of what has its path.
     ///
-    /// - Parameter isCancelled: is asked before each entry.
-    /// - Throws: `cancelled`, `incomplete` where a file is missing or too short, ... The part is still there then.
-    func prepare(unless isCancelled: () -> Bool) throws(DocumentError)
+    /// - Returns: false if the file has gone, or nothing can be moved between the two.
+    func take(_ index: Int, from older: Part) throws(DocumentError) -> Bool {
+        let path = tree.entry(ofFile: index).path
+        if current?.index == index { current = nil }
+        do throws(Errno) {
+            let (from, to) = (try older.folder(at: path.parent), try folder(at: path.parent))
+            try SystemCalls.rename(path.name, in: from.descriptor, to: to.descriptor)
+            known[index] = true
+            return true
+        } catch .noSuchFileOrDirectory, .improperLink {
+            return false
+        } catch {
+            throw failure(error, path)
+        }
+    }
 
     /// Makes durable all that was written.
     ///
     /// - Throws: `destinationFull`, `writeFailed`, ... What was written since it last went well may be gone then,
     ///   although it can still be read and the next call goes well: Linux tells an error of writing back once.
-    func synchronize() throws(DocumentError)
+    func synchronize() throws(DocumentError) {
+        let number = root.descriptor.rawValue
+        do {
+            if tree.isFolder {
+                try SystemCalls.kernel { baton_synchronize_file_system(number) }
+            } else {
+                try SystemCalls.synchronize(root.descriptor)
+            }
+        } catch {
+            throw failure(error, .root)
+        }
+    }
+
+    /// Gives it all that is no content: permissions, times and links.
+    ///
+    /// - Parameter isCancelled: is asked before each entry: there can be 100,000.
+    /// - Throws: `cancelled`, `incomplete` where a file is missing or too short, `destinationUnsuitable` where two
+    ///   entries have become one, ... The part is still there then.
+    func prepare(unless isCancelled: () -> Bool = { false }) throws(DocumentError) {
+        if tree.isFolder { current = nil }
+        parent = nil
+        var finishing = PartFinishing(self)
+        try finishing.finish(unless: isCancelled)
+    }
 
     /// Gives what is prepared and durable its name, never in the place of something else.
     ///
     /// - Throws: `destinationExists`, ... The part is still there then.
-    func place() throws(DocumentError) -> FilePath
+    func putInPlace() throws(DocumentError) -> FilePath {
+        let (folder, label) = (place.folder, tree.label)
+        guard folder.holds(record.name, inode: record.inode, isFolder: tree.isFolder) else {
+            throw DocumentError(.writeFailed, label.description, underlyingError: .noSuchFileOrDirectory)
+        }
+        let placed = try folder.rename(record.name, to: label, place.naming, isFolder: tree.isFolder)
+        // Somebody who may write to the folder can exchange the part between a look and the renaming: what stands under
+        // the name now has to be what was received.
+        guard folder.holds(placed.bytes, inode: record.inode, isFolder: tree.isFolder) else {
+            throw DocumentError(.writeFailed, label.description, underlyingError: .staleNFSFileHandle)
+        }
+        isOver = true
+        // Before the record goes, which may be on another disk. If it fails, the document is whole all the same and has
+        // its name, and only a power cut in the next seconds could take the name away.
+        try? folder.synchronize()
+        place.ledger.remove(record)
+        return folder.path(of: placed)
+    }
 
-    /// Removes it, unless it is over.
-    func discard()
+    /// Removes it, unless it is over. Something else that somebody put under its name stays.
+    ///
+    /// - Returns: whether it is gone. If not, the next start removes it.
+    @discardableResult
+    func discard() -> Bool {
+        guard !isOver else { return true }
+        close()
+        do throws(Errno) {
+            if tree.isFolder { try FolderRemoval.removeContents(of: root.descriptor) }
+            if place.folder.holds(record.name, inode: record.inode, isFolder: tree.isFolder) {
+                try SystemCalls.remove(record.name, from: place.folder.file, isFolder: tree.isFolder)
+            }
+            place.ledger.remove(record)
+            return true
+        } catch {
+            place.ledger.release(record)
+            return false
+        }
+    }
 
     /// Leaves it where it is, for a transfer that goes on with it; forgets it where somebody has taken it away.
     ///
     /// - Returns: whether it is there.
-    @discardableResult
-    func keep() -> Bool
-}
-
-extension Part {
-    var hasReservedRoom: Bool { false }
-}
-
-/// A descriptor through which what was written can be made durable.
-struct DescriptorToSynchronize: ~Copyable, Sendable {
-    let file: OwnedDescriptor
-    /// Whether it is of a folder, so that its file system is synchronised as a whole.
-    let isFolder: Bool
-
-    func synchronize() throws(Errno) {
-        let number = file.rawValue
-        if isFolder {
-            try SystemCalls.kernel { baton_synchronize_file_system(number) }
-        } else {
-            try SystemCalls.synchronize(file)
+    func keep() -> Bool {
+        guard !isOver else { return false }
+        close()
+        guard !place.folder.hasLost(record.name, inode: record.inode) else {
+            place.ledger.remove(record)
+            return false
         }
+        place.ledger.release(record)
+        return true
+    }
+
+    private func close() {
+        isOver = true
+        current = nil
+        parent = nil
+    }
+
+    /// The meaning of an error of making, writing or naming an entry.
+    func failure(_ error: Errno, _ entry: EntryPath) -> DocumentError {
+        let failure = DocumentError(creatingFailed: error, tree.label, in: place.folder.path)
+        let isAboutTheEntry = [.badName, .tooLarge, .writeFailed].contains(failure.code)
+        return isAboutTheEntry ? DocumentError(failure.code, displayed(entry), underlyingError: error) : failure
+    }
+
+    /// The name of an entry in an error.
+    func displayed(_ entry: EntryPath) -> String {
+        entry.isRoot ? tree.label.description : tree.displayed(entry)
+    }
+
+    /// The folder of this path in it, made if need be; the last one stays open.
+    func folder(at path: EntryPath) throws(Errno) -> OpenEntry {
+        if let parent, parent.path == path { return parent }
+        let opened = OpenEntry(path, try SystemCalls.openOrMakeFolder(path, beneath: root.descriptor))
+        parent = opened
+        return opened
+    }
+
+    /// - Parameter count: bytes that are written at once: a file that has no more gets its size by that.
+    private func open(_ index: Int, toHold count: Int) throws(DocumentError) -> OpenFile {
+        if let current, current.index == index { return current }
+        let entry = tree.entry(ofFile: index)
+        let isMade = isNew && !known[index]
+        current = nil
+        do {
+            let folder = try folder(at: entry.path.parent)
+            // No other user can reach it in the part: most files then have their permissions from the start.
+            let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | (isMade ? O_EXCL : 0)
+            let mode = entry.mode(allowedBy: place.umask) | 0o600
+            let opened = OpenEntry(
+                entry.path, try SystemCalls.open(entry.path.name, beneath: folder.descriptor, flags, mode: mode))
+            if !isMade { try SystemCalls.requireOwn(try SystemCalls.status(of: opened.descriptor)) }
+            let file = OpenFile(index, opened, of: tree)
+            let size = tree.layout.size(ofFile: index)
+            if !isMade || UInt64(count) != size {
+                try file.setSize(isReserving: isMade && size > Self.unreservedSize)
+            }
+            known[index] = true
+            current = file
+            return file
+        } catch .fileExists {
+            // Nobody else makes files here: to this file system two names are one.
+            throw DocumentError(.destinationUnsuitable, place.folder.path.displayed, underlyingError: .fileExists)
+        } catch {
+            throw failure(error, entry.path)
+        }
+    }
+
+    /// Makes sure, before a byte is asked for, that the file system can name it without replacing something.
+    private func requireNaming() throws(DocumentError) {
+        guard !place.folder.isKnownToName else { return }
+        let other = PartFileRecord(of: tree.label, in: place.folder)
+        try place.ledger.enter(other)
+        defer { place.ledger.remove(other) }
+        try place.folder.rename(record.name, toPart: other.name, for: tree.label)
+        try place.folder.rename(other.name, toPart: record.name, for: tree.label)
+    }
+}
+
+extension ChunkLayout.Place {
+    /// Its bytes in the file.
+    var range: Range<UInt64> { offset..<offset + UInt64(size) }
+}
+
+extension Errno {
+    /// Whether nothing, or something else, is where a file or folder of a part was.
+    var saysAbsent: Bool {
+        [.noSuchFileOrDirectory, .notDirectory, .isDirectory, .tooManySymbolicLinkLevels, .improperLink].contains(self)
     }
 }

@@ -2,117 +2,123 @@
 
 import BatonEventLoop
 import BatonProtocol
-import Glibc
 import SystemPackage
 
 /// A part together with its journal: what of the document is there, and for how long.
 ///
 /// Belongs to the thread that made it.
 final class PartContent {
-    private enum State {
-        case receiving
-        case over
-    }
+    /// Unsure bytes after which a checkpoint is due, unless the last one took long: 128 MiB.
+    static let byteInterval: UInt64 = 128 << 20
+    /// Unsure bytes after which it is due in any case: 1 GiB. The next attempt may have to read so many.
+    static let byteLimit: UInt64 = 1 << 30
+    /// Unsure chunks after which it is due in any case: 16,384.
+    static let chunkLimit = 16_384
+    /// The longest time between two checkpoints while something comes, in nanoseconds: 10 s.
+    static let timeInterval: UInt64 = 10_000_000_000
+    /// Of the time at most one part in so many goes into checkpoints that are not due in any case.
+    private static let share: UInt64 = 10
 
-    /// Blocks of zeros of a file with holes that are not written: 4 KiB, of which most file systems make holes.
-    private static let holeSize = 4 << 10
-
-    /// Chunks that are verified and written.
+    /// Chunks that are verified and written. Of an older part of one file: those that its journal names.
     private(set) var verified: ChunkSet
     /// Bytes in them.
     private(set) var verifiedByteCount: UInt64
-
     /// Bytes in those of them that the journal has: what is kept where it ends now, or a little less.
     private(set) var keptByteCount: UInt64
-
     /// Nanoseconds that the disk took.
     private(set) var diskTime: UInt64 = 0
 
     let tree: DocumentTree
-    let part: any Part
-    let folder: DestinationFolder
-    let journal: PartJournal
+    let part: Part
+    private let place: PartPlace
+    private let journal: TransferJournal
 
+    /// Bytes and chunks that no checkpoint vouches for.
+    private var unsure: (byteCount: UInt64, chunkCount: Int)
+    /// Bytes that the last checkpoint vouches for.
+    private var vouchedByteCount: UInt64
+    private var lastCheckpoint = MonotonicClock.nanoseconds()
+    private var checkpointTime: UInt64 = 0
+    private var isRecordDurable = false
+    /// Whether the disk did not take what it was given. It says so once, so no checkpoint may follow.
+    private var hasFailed = false
+    /// Whether files were moved here of which nobody has counted the bytes.
+    private var hasTaken = false
     /// The chunk that is coming, where chunks are written whole.
     private var whole = WholeChunk()
-    private var state = State.receiving
     /// The file that was written to last.
     private var lastFile = 0
-    /// Whether the disk has failed: what is not vouched for may be there all the same, and is looked at the next time.
-    private var isDoubted = false
-
-    /// Receives into a part.
-    ///
-    /// - Parameters:
-    ///   - journal: the part's; nil where it could not be written.
-    ///   - verified: what the journal vouches for.
-    init(
-        of tree: DocumentTree, in part: any Part, _ journal: TransferJournal?, verified: ChunkSet = ChunkSet(),
-        at place: PartPlace
-    ) {
-        self.tree = tree
-        self.part = part
-        folder = place.folder
-        self.journal = PartJournal(journal, of: part, at: place)
-        self.verified = verified
-        verifiedByteCount = verified.byteCount(in: tree.layout)
-        keptByteCount = verifiedByteCount
-    }
+    private var isOver = false
 
     /// Makes the part of a document, and its journal.
-    ///
-    /// - Parameter others: files of a folder that need no room, because they are moved into it.
-    convenience init(
-        creating header: JournalHeader, withoutRoomFor others: Set<Int> = [], at place: PartPlace
-    ) throws(DocumentError) {
-        let tree = header.tree
-        let part: any Part
-        if let file = tree[0].file {
-            part = try PartFile(
-                for: tree.label, file, modified: tree[0].modified, permissions: tree[0].permissions, at: place)
-        } else {
-            part = try RecordedPartFolder(creating: tree, withoutRoomFor: others, at: place)
+    init(creating header: JournalHeader, at place: PartPlace) throws(DocumentError) {
+        tree = header.tree
+        self.place = place
+        part = try Part(creating: tree, at: place)
+        do {
+            journal = try TransferJournal.create(at: place.ledger.journal(of: part.record), header)
+        } catch {
+            part.discard()
+            throw place.ledger.failure(error)
         }
-        let journal = try? TransferJournal.create(at: place.ledger.journal(of: part.record), header)
-        self.init(of: tree, in: part, journal, at: place)
+        (verified, verifiedByteCount, keptByteCount, vouchedByteCount, unsure) = (ChunkSet(), 0, 0, 0, (0, 0))
     }
 
-    /// Goes on with the part of an earlier transfer of the same version.
+    /// Opens the part of an earlier transfer, which the caller has taken from the ledger.
     ///
-    /// - Parameter isCancelled: whether nobody waits for it any more: is asked before each chunk that has to be read.
-    /// - Returns: nil when there is nothing to go on with; what is there stays then.
-    /// - Throws: `destinationFull` where its room was given back and is not there any more, `cancelled`, `writeFailed`,
-    ///   `busy`, ... where the disk does not answer; it stays as well.
-    convenience init?(
-        reopening unfinished: UnfinishedDocument, at place: PartPlace, unless isCancelled: () -> Bool = { false }
+    /// - Parameters:
+    ///   - isOlder: it is only built upon: what somebody has cut or removed of it does no harm, and it is not written
+    ///     to.
+    ///   - isCancelled: whether nobody waits for it any more: is asked before each chunk that has to be read.
+    /// - Returns: nil where it is of no use: it is not there, its journal is damaged, or somebody has cut or removed a
+    ///   file of it.
+    /// - Throws: `cancelled`, `writeFailed`, `busy`, ... where the disk does not answer.
+    init?(
+        reopening unfinished: UnfinishedDocument, isOlder: Bool, at place: PartPlace, unless isCancelled: () -> Bool
     ) throws(DocumentError) {
-        guard place.ledger.take(unfinished.record) else { return nil }
-        let opened: (journal: TransferJournal, content: TransferJournal.Content)
-        let part: any Part
-        do throws(DocumentError) {
-            opened = try Self.readJournal(of: unfinished, at: place)
-            part = try Self.reopen(unfinished.record, opened.content, at: place)
+        let found: (journal: TransferJournal, content: TransferJournal.Content)?
+        do throws(Errno) {
+            found = try TransferJournal.open(unfinished.journal)
         } catch {
-            place.ledger.release(unfinished.record)
-            guard Self.isOfNoUse(after: error) else { throw error }
+            guard error.saysLost else { throw place.ledger.failure(error) }
             return nil
         }
-        self.init(
-            of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified, at: place)
-        opened.journal.reserve()
+        guard let (journal, content) = found else { return nil }
+        tree = content.header.tree
         do throws(DocumentError) {
-            try loseWhatIsGone()
-            journal.beginRun()
-            try compare(opened.content.unsure, unless: isCancelled)
+            guard let part = try Part(reopening: tree, unfinished.record, at: place) else { return nil }
+            self.part = part
         } catch {
-            var unsure = ChunkSet()
-            for (chunk, _) in opened.content.unsure { unsure.insert(chunk) }
-            leave(unsure)
-            throw error
+            // Where it is the destination that cannot be written to, a new part ends the same way.
+            guard error.code == .destinationNotWritable else { throw error }
+            return nil
         }
-        journal.endDoubt()
+        // Whatever is wrong with it, it stays as it is.
+        (self.journal, self.place, verified, isOver) = (journal, place, content.vouched, true)
+        (verifiedByteCount, keptByteCount, vouchedByteCount, unsure) = (0, 0, 0, (0, 0))
+        guard tree.isFolder || !isOlder else {
+            verified = content.all
+            return
+        }
+        if !isOlder {
+            for file in 0..<tree.layout.fileCount {
+                guard verified.containsAny(tree.layout.chunks(ofFile: file)) || !tree.isFolder else { continue }
+                guard try part.isWhole(file: file) else { return nil }
+            }
+        }
+        vouchedByteCount = verified.byteCount(in: tree.layout)
+        let there = try part.present(content.unsure, unless: isCancelled)
+        for chunk in there { verified.insert(chunk.number) }
+        guard !isOlder else { return }
+        do {
+            if there.count < content.unsure.count { try journal.replaceTail(there) } else { journal.reserve() }
+        } catch {
+            throw place.ledger.failure(error)
+        }
         verifiedByteCount = verified.byteCount(in: tree.layout)
-        countKept()
+        keptByteCount = verifiedByteCount
+        unsure = (verifiedByteCount - vouchedByteCount, there.count)
+        isOver = false
     }
 
     deinit {
@@ -124,49 +130,17 @@ final class PartContent {
         !verified.missing(in: tree.layout.chunks(ofFile: file), limit: 1).isEmpty
     }
 
-    /// Whether nothing of a file has come yet.
-    func lacksAll(ofFile file: Int) -> Bool { !verified.containsAny(tree.layout.chunks(ofFile: file)) }
-
-    /// Takes note of chunks that came with files which were moved into the part.
-    func insert(_ chunks: ChunkSet) {
-        for chunk in chunks.ranges.joined() { verified.insert(chunk) }
-        verifiedByteCount = verified.byteCount(in: tree.layout)
-        countKept()
-    }
-
     /// Takes what a record says.
     func take(_ event: ChunkVerifier.Event) throws(DocumentError) {
         let start = MonotonicClock.nanoseconds()
         defer { diskTime += MonotonicClock.nanoseconds() - start }
-        do throws(DocumentError) {
-            try write(event)
-        } catch {
-            // A disk that takes no more may have lost what it took before.
-            if isByTheDisk(error) { journal.distrust() } else { journal.examine() }
-            keepWhatIsVouchedFor()
-            throw error
-        }
-    }
-
-    /// Whether the disk itself has failed, so that what it says of the bytes before is not asked for. That is so only
-    /// of a single file without holes; of anything else the disk is asked.
-    ///
-    /// Of such a file every error says so but that it is too large, and a lack of room where none was reserved and
-    /// there is none now. (A loop device on a full file system takes half a write, and says all.)
-    private func isByTheDisk(_ error: DocumentError) -> Bool {
-        guard let file = tree[0].file, !file.isSparse, error.code != .tooLarge else { return false }
-        guard error.code == .destinationFull, !part.hasReservedRoom else { return true }
-        let isOutOfQuota = error.underlyingError == .diskQuotaExceeded
-        return !isOutOfQuota && (folder.freeByteCount ?? 0) >= UInt64(ChunkLayout.chunkSize)
-    }
-
-    private func write(_ event: ChunkVerifier.Event) throws(DocumentError) {
         switch event {
         case .content(let chunk, let offset, let bytes):
             let place = tree.layout.place(of: chunk)
             lastFile = place.file
-            if isSparse(place) {
-                try writeSparsely(bytes, to: place, from: offset)
+            unsure.byteCount += UInt64(bytes.count)
+            if tree.isSparse(file: place.file) {
+                try part.writeSparsely(bytes, to: place, from: offset)
             } else if place.size == ChunkLayout.chunkSize, try part.takesWholeChunks(ofFile: place.file) {
                 guard let content = whole.add(bytes, at: offset) else { return }
                 try part.write(content, toFile: place.file, at: place.offset)
@@ -178,31 +152,58 @@ final class PartContent {
             try part.clear(place.range, ofFile: place.file)
         case .verified(let chunk, let checksum):
             verified.insert(chunk)
-            let size = tree.layout.size(of: chunk)
-            verifiedByteCount += UInt64(size)
-            journal.append(chunk, checksum, size: size)
+            verifiedByteCount += UInt64(tree.layout.size(of: chunk))
+            unsure.chunkCount += 1
+            journal.append(chunk, checksum)
         }
     }
 
-    /// Writes down what has come, and sees to it that it becomes durable now and then.
+    /// Writes down what has come, and makes a checkpoint if one is due.
     ///
-    /// - Throws: `destinationFull`, `writeFailed`, ...: the disk has failed, and what it may have lost is not there any
-    ///   more.
+    /// - Throws: `destinationFull`, `writeFailed`, ...: the disk has failed.
     func note() throws(DocumentError) {
-        do {
-            try journal.note()
-        } catch {
-            keepWhatIsVouchedFor()
-            throw DocumentError(writingFailed: error, tree.label)
-        }
-        countKept()
+        writeDown()
+        guard unsure.chunkCount > 0, !hasFailed else { return }
+        let passed = MonotonicClock.nanoseconds() - lastCheckpoint
+        let isDue =
+            unsure.byteCount >= Self.byteLimit || unsure.chunkCount >= Self.chunkLimit || passed >= Self.timeInterval
+            || unsure.byteCount >= Self.byteInterval && passed >= Self.share * checkpointTime
+        if isDue { try makeCheckpoint() }
     }
 
-    private func countKept() {
-        if journal.isFlushed {
-            keptByteCount = verifiedByteCount
-        } else {
-            keptByteCount = journal.isThere ? min(keptByteCount, verifiedByteCount) : 0
+    private func writeDown() {
+        // The disk of the state folder may be full: the document arrives all the same, and what was written counts.
+        try? journal.flush()
+        if journal.isFlushed, !hasFailed { keptByteCount = verifiedByteCount }
+    }
+
+    /// Makes durable what has come, and says so in the journal.
+    private func makeCheckpoint() throws(DocumentError) {
+        let start = MonotonicClock.nanoseconds()
+        defer {
+            lastCheckpoint = MonotonicClock.nanoseconds()
+            checkpointTime = lastCheckpoint - start
+            diskTime += checkpointTime
+        }
+        if !isRecordDurable {
+            // It is tried again when the next one is due.
+            guard (try? place.synchronize(part.record)) != nil else { return }
+            isRecordDurable = true
+        }
+        try synchronize()
+        // If it cannot be written, it waits with the entries.
+        try? journal.checkpoint()
+        vouchedByteCount = verifiedByteCount
+        unsure = (0, 0)
+    }
+
+    private func synchronize() throws(DocumentError) {
+        do {
+            try part.synchronize()
+        } catch {
+            hasFailed = true
+            keptByteCount = vouchedByteCount
+            throw error
         }
     }
 
@@ -210,158 +211,161 @@ final class PartContent {
     ///
     /// - Parameter isCancelled: whether nobody wants it any more.
     /// - Throws: `incomplete` when something is missing, `cancelled`.
-    func commit(unless isCancelled: () -> Bool = { false }) throws(DocumentError) -> FilePath {
+    func commit(unless isCancelled: () -> Bool) throws(DocumentError) -> FilePath {
         guard verified.missing(in: tree.layout.allChunks, limit: 1).isEmpty else {
             throw DocumentError(.incomplete, tree.label.description)
         }
-        func requireWanted() throws(DocumentError) {
-            if isCancelled() { throw DocumentError(.cancelled, tree.label.description) }
-        }
         try part.prepare(unless: isCancelled)
-        try requireWanted()
-        journal.expectSynchronisation()
-        do {
-            try part.synchronize()
-        } catch {
-            journal.distrust()
-            keepWhatIsVouchedFor()
-            throw error
-        }
-        do {
-            try requireWanted()
-            let path = try part.place()
-            state = .over
-            return path
-        } catch {
-            journal.endSynchronisation()
-            throw error
-        }
+        try synchronize()
+        if isCancelled() { throw DocumentError(.cancelled, tree.label.description) }
+        let path = try part.putInPlace()
+        isOver = true
+        return path
     }
 
     /// Ends it: keeps the part when something of it is there that the journal knows, and removes it when not.
     ///
     /// - Returns: bytes that are kept.
     func end() -> UInt64 {
-        guard case .receiving = state else { return 0 }
-        state = .over
+        guard !isOver else { return 0 }
+        isOver = true
         // First: the state folder may be on the same disk, and something of the journal wait for room.
-        if !isDoubted { giveBackRoom(except: verified) }
-        let byteCount = journal.end(of: verified).byteCount(in: tree.layout)
+        if !hasFailed { giveBackRoom() }
+        writeDown()
+        journal.giveBack()
+        if !journal.isFlushed, !hasFailed {
+            // A full disk may have taken some of what waits.
+            let written = try? TransferJournal.content(at: place.ledger.journal(of: part.record))
+            keptByteCount = written?.all.byteCount(in: tree.layout) ?? 0
+        }
         // A disk that has failed is not written to at the same places again.
-        guard byteCount > 0 else {
+        guard keptByteCount > 0 || hasTaken else {
             part.discard()
             return 0
         }
-        return part.keep() ? byteCount : 0
-    }
-
-    /// Ends it before all was looked at that may be there. What was is written down, and the rest left to the next one.
-    ///
-    /// - Parameter unsure: chunks that may be there.
-    func leave(_ unsure: ChunkSet) {
-        state = .over
-        var there = verified
-        for chunk in unsure.ranges.joined() { there.insert(chunk) }
-        // It was reserved again when the part was opened.
-        giveBackRoom(except: there)
-        _ = journal.end(of: verified)
-        part.keep()
+        return part.keep() ? keptByteCount : 0
     }
 
     /// Gives back what was reserved for what has not come: nobody knows whether it ever will.
-    ///
-    /// - Parameter there: chunks that are there, or may be.
-    private func giveBackRoom(except there: ChunkSet) {
+    private func giveBackRoom() {
         guard lastFile < tree.layout.fileCount else { return }
         let chunks = tree.layout.chunks(ofFile: lastFile)
-        for missing in there.missing(in: chunks, limit: DocumentWriter.rangeLimit) {
+        for missing in verified.missing(in: chunks, limit: DocumentWriter.rangeLimit) {
             guard let last = missing.last else { continue }
             let (first, end) = (tree.layout.place(of: missing.lowerBound), tree.layout.place(of: last))
             part.giveBack(first.range.lowerBound..<end.range.upperBound, ofFile: lastFile)
         }
     }
 
-    private func keepWhatIsVouchedFor() {
-        isDoubted = true
-        verified = journal.verified()
+    // MARK: - Room
+
+    /// Makes sure that there is room for what has not come, and reserves it for a document of one file.
+    ///
+    /// - Throws: `destinationFull`, ...
+    func reserve() throws(DocumentError) {
+        let entryCount = verified.ranges.isEmpty ? tree.entryCount - 1 : 0
+        try place.folder.requireRoom(for: neededByteCount, entries: entryCount, tree.label)
+        try part.reserve()
+    }
+
+    /// Bytes that files which have not come still need on the disk. Files with holes count nothing: nobody knows what
+    /// of them comes.
+    var neededByteCount: UInt64 {
+        let block = place.folder.blockSize
+        return (0..<tree.layout.fileCount).reduce(0) { sum, file in
+            guard lacks(file: file), !tree.isSparse(file: file) else { return sum }
+            let size = tree.layout.size(ofFile: file)
+            let onDisk = size > .max - block ? size : (size + block - 1) / block * block
+            return sum + onDisk - min(onDisk, part.heldByteCount(ofFile: file))
+        }
+    }
+
+    /// Bytes of files with holes that have not come.
+    var sparseByteCount: UInt64 {
+        (0..<tree.layout.fileCount).reduce(0) { sum, file in
+            tree.isSparse(file: file) && lacks(file: file) ? sum + tree.layout.size(ofFile: file) : sum
+        }
+    }
+
+    /// Bytes that the disk holds for what has come.
+    var heldByteCount: UInt64 {
+        files.reduce(0) { $0 + part.heldByteCount(ofFile: $1) }
+    }
+
+    /// The files of which something is there, or was.
+    var files: [Int] {
+        (0..<tree.layout.fileCount).filter { verified.containsAny(tree.layout.chunks(ofFile: $0)) }
+    }
+
+    /// Bytes of an older part of one file from its beginning to the last that may be there.
+    var endOfFile: UInt64 { tree.layout.offset(of: verified.ranges.last?.upperBound ?? 0) }
+
+    // MARK: - Another version
+
+    /// Moves the files here that an older part of the document has unchanged, and takes note of their chunks.
+    ///
+    /// The journal says durably which chunks come with the files before the first file is moved, and no checkpoint
+    /// vouches for them before all are here. So if the process is killed in between, or the power fails, each file is
+    /// either still in the older part or here with its chunks, which are read and compared.
+    ///
+    /// - Throws: `stateUnavailable`, `busy`, `writeFailed`, ... The files that were moved until then stay here.
+    func takeOver(from older: PartContent) throws(DocumentError) {
+        guard tree.isFolder, older.tree.isFolder, place.folder.movesBetweenFolders else { return }
+        let unchanged = try unchangedFiles(of: older)
+        guard !unchanged.isEmpty else { return }
+        try place.synchronize(part.record)
+        isRecordDurable = true
+        // Then the tail of the journal has nothing but what comes now.
+        if unsure.chunkCount > 0 { try makeCheckpoint() }
+        guard journal.isFlushed else { return }
+        hasTaken = true
+        var announced: [TransferJournal.Chunk] = []
+        do throws(Errno) {
+            var seen = ChunkSet()
+            try older.journal.forEachChunk { (chunk) throws(Errno) in
+                let place = older.tree.layout.place(of: chunk.number)
+                guard let file = unchanged[place.file], older.verified.contains(chunk.number) else { return }
+                let offset = chunk.number - older.tree.layout.chunks(ofFile: place.file).lowerBound
+                let number = tree.layout.chunks(ofFile: file).lowerBound + offset
+                guard !seen.contains(number) else { return }
+                seen.insert(number)
+                announced.append((number, chunk.checksum))
+            }
+            try journal.replaceTail(announced)
+        } catch {
+            throw place.ledger.failure(error)
+        }
+        // Until all of them are here no checkpoint may be made.
+        hasFailed = true
+        var moved = Set<Int>()
+        for file in unchanged.values.sorted() where try part.take(file, from: older.part) { moved.insert(file) }
+        hasFailed = false
+        let there = announced.filter { moved.contains(tree.layout.place(of: $0.number).file) }
+        do {
+            if there.count < announced.count { try journal.replaceTail(there) }
+        } catch {
+            throw place.ledger.failure(error)
+        }
+        for chunk in there { verified.insert(chunk.number) }
         verifiedByteCount = verified.byteCount(in: tree.layout)
+        unsure = (verifiedByteCount - vouchedByteCount, there.count)
+        try makeCheckpoint()
         keptByteCount = verifiedByteCount
     }
 
-    /// Forgets the chunks of files that somebody cut or removed since they came, and has the journal forget them.
-    ///
-    /// - Throws: that nobody knows of one.
-    private func loseWhatIsGone() throws(DocumentError) {
-        for file in 0..<tree.layout.fileCount {
-            let chunks = tree.layout.chunks(ofFile: file)
-            guard verified.containsAny(chunks), try !part.isThere(file: file) else { continue }
-            for chunk in verified.present(in: chunks).joined() { journal.lose(chunk) }
-            verified.remove(chunks)
+    /// The files of an older part that are the same here and of which nothing has come yet: the number here for the
+    /// number there.
+    private func unchangedFiles(of older: PartContent) throws(DocumentError) -> [Int: Int] {
+        var unchanged: [Int: Int] = [:]
+        for olderFile in older.files {
+            let entry = older.tree.entry(ofFile: olderFile)
+            guard
+                let version = entry.file?.version, version != .none, let file = tree.file(at: entry.path),
+                let found = tree.entry(ofFile: file).file, found.version == version, found.size == entry.file?.size,
+                !verified.containsAny(tree.layout.chunks(ofFile: file)), try older.part.isWhole(file: olderFile)
+            else { continue }
+            unchanged[olderFile] = file
         }
-        // Before anything makes the files look whole again.
-        journal.writeLosses()
-    }
-
-    /// Reads chunks that may be there, and keeps those that are: what cannot be read is not, nor what only the memory
-    /// has of a disk that did not take it. None of them is read another time in this run of the system.
-    ///
-    /// - Throws: `cancelled`, and that nobody knows of one.
-    private func compare(
-        _ unsure: [(chunk: UInt64, checksum: ChunkChecksum)], unless isCancelled: () -> Bool
-    ) throws(DocumentError) {
-        guard !unsure.isEmpty else { return }
-        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: ChunkLayout.chunkSize, alignment: 4096)
-        defer { room.deallocate() }
-        for (chunk, checksum) in unsure where !verified.contains(chunk) {
-            // Of a large document it can take minutes.
-            if isCancelled() { throw DocumentError(.cancelled, tree.label.description) }
-            let place = tree.layout.place(of: chunk)
-            guard try Self.isThere(place, checksum, in: part, room) else {
-                journal.lose(chunk)
-                continue
-            }
-            verified.insert(chunk)
-            // Said again, for a mark of this run of the system to cover it.
-            journal.append(chunk, checksum, size: place.size)
-        }
-    }
-
-    private func isSparse(_ place: ChunkLayout.Place) -> Bool { tree.isSparse(file: place.file) }
-
-    /// Writes what is not zero, and leaves holes for what is.
-    private func writeSparsely(
-        _ bytes: UnsafeRawBufferPointer, to place: ChunkLayout.Place, from offset: Int
-    ) throws(DocumentError) {
-        // What an earlier transfer may have left there is not zero.
-        if offset == 0 { try part.clear(place.range, ofFile: place.file) }
-        func write(_ run: Range<Int>) throws(DocumentError) {
-            guard !run.isEmpty else { return }
-            let piece = UnsafeRawBufferPointer(rebasing: bytes[run])
-            try part.write(piece, toFile: place.file, at: place.offset + UInt64(offset + run.lowerBound))
-        }
-        // Blocks of the file, which do not begin where what has come begins.
-        var (start, block) = (0, 0..<0)
-        while block.upperBound < bytes.count {
-            let end = block.upperBound + Self.holeSize - (offset + block.upperBound) % Self.holeSize
-            block = block.upperBound..<min(bytes.count, end)
-            guard UnsafeRawBufferPointer(rebasing: bytes[block]).isZero else { continue }
-            try write(start..<block.lowerBound)
-            start = block.upperBound
-        }
-        try write(start..<bytes.count)
-    }
-}
-
-extension ChunkLayout.Place {
-    /// Its bytes in the file.
-    var range: Range<UInt64> { offset..<offset + UInt64(size) }
-}
-
-extension UnsafeRawBufferPointer {
-    /// Whether every byte is zero.
-    fileprivate var isZero: Bool {
-        guard let start = baseAddress, count > 0 else { return true }
-        // Each byte equals the one before it, and the first is zero.
-        return self[0] == 0 && memcmp(start, start + 1, count - 1) == 0
+        return unchanged
     }
 }

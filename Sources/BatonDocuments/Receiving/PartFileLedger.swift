@@ -55,9 +55,9 @@ package final class PartFileLedger: Sendable {
     /// documents of more than ``unfinishedLifetime`` ago, and beyond ``unfinishedLimit``. Call it once, before the
     /// first transfer.
     ///
-    /// What does not fit its record is left alone and forgotten; a folder that cannot be reached, or whose disk is not
-    /// mounted, is tried again at the next start, and so is what is written down of a part and cannot be read at the
-    /// moment.
+    /// A part that does not fit its record is left alone and forgotten; a folder that cannot be reached, or whose disk
+    /// is not mounted, is tried again at the next start, and so is what is written down of a part and cannot be read at
+    /// the moment.
     ///
     /// - Returns: how many parts were removed.
     /// - Throws: `stateUnavailable`.
@@ -151,7 +151,7 @@ package final class PartFileLedger: Sendable {
         }
     }
 
-    /// What stands first in each journal that nobody uses, the newest first.
+    /// The summary of each journal that nobody uses, the newest first.
     func summaries() throws(DocumentError) -> [(record: PartFileRecord, summary: JournalSummary)] {
         var found: [(record: PartFileRecord, summary: JournalSummary, age: Duration)] = []
         for name in try recordNames() where !isInUse(name) {
@@ -230,7 +230,7 @@ package final class PartFileLedger: Sendable {
         }
     }
 
-    /// What it means that something in the folder of the records could not be opened, written or made durable.
+    /// The meaning of an error of opening, writing or synchronising something in the folder of the records.
     func failure(_ error: Errno) -> DocumentError { DocumentError(stateFailed: error, folder.displayed) }
 
     /// Records a part file that is about to be made (`inode` 0) or was just made.

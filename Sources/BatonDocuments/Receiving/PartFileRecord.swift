@@ -64,7 +64,7 @@ struct PartFileRecord: Equatable {
         let tag = PartFileName.makeTag()
         self.init(
             folder: folder.resolvedPath, name: PartFileName.make(for: label, tag: tag), tag: tag,
-            fileSystem: folder.fileSystem)
+            fileSystem: folder.fileSystem.number)
     }
 
     /// Reads a record; nil when it is none.
@@ -103,72 +103,48 @@ struct PartFileRecord: Equatable {
         }
     }
 
-    /// The record with the number that its part has now, where the file system does not keep numbers: what has its
-    /// (random) name there is taken for it if it is this user's and has no other name.
-    func renumbered(in folder: borrowing OwnedDescriptor, keepsInodes: Bool) -> PartFileRecord {
-        guard
-            !keepsInodes, inode != 0, let status = try? SystemCalls.status(ofName: name, in: folder),
-            status.st_uid == geteuid(),
-            status.st_mode & S_IFMT == S_IFDIR || status.st_mode & S_IFMT == S_IFREG && status.st_nlink == 1
-        else { return self }
-        var record = self
-        record.inode = UInt64(status.st_ino)
-        return record
-    }
-
     /// Removes the part file, if it is still the one that was recorded.
     ///
     /// A record without inode is of a process that died between recording and making the file, or just after: then
     /// only an empty file of the (random) name can be ours.
-    ///
-    /// - Parameter keepsInodes: what is said of the file system: for tests.
-    func removePart(keepsInodes: Bool? = nil) -> Removal {
+    func removePart() -> Removal {
         guard let folder = try? SystemCalls.open(folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK) else {
             return .unreachable
         }
-        let system = FileSystem(of: folder)
-        let record = renumbered(in: folder, keepsInodes: keepsInodes ?? system.keepsInodes)
-        return record.removePart(from: folder, on: system.number)
+        return removePart(from: folder, on: FileSystem(of: folder))
     }
 
     /// Whether a part whose name nothing has in its folder was removed, and is not on a disk that is not there.
     ///
     /// - Parameter system: the file system of the folder now.
     func isLost(on system: UInt64?) -> Bool {
-        // One that was not made is nowhere else.
+        // A part that was never made is nowhere else.
         inode == 0 || system != nil && system == fileSystem
     }
 
-    private func removePart(from folder: borrowing OwnedDescriptor, on system: UInt64?) -> Removal {
-        let terminated = name.map { CChar(bitPattern: $0) } + [0]
-        let status: stat
-        do {
-            status = try SystemCalls.status(of: terminated, in: folder)
-        } catch {
-            return error == .noSuchFileOrDirectory && isLost(on: system) ? .gone : .unreachable
-        }
-        if status.st_mode & S_IFMT == S_IFDIR { return removeFolder(from: folder) }
-        guard status.st_mode & S_IFMT == S_IFREG, inode == 0 ? status.st_size == 0 : status.st_ino == inode else {
-            return .doesNotFit
-        }
-        do {
-            try SystemCalls.remove(terminated, from: folder)
-            return .removed
-        } catch {
-            return .unreachable
-        }
-    }
-
-    private func removeFolder(from parent: borrowing OwnedDescriptor) -> Removal {
-        do {
+    private func removePart(from folder: borrowing OwnedDescriptor, on system: FileSystem) -> Removal {
+        do throws(Errno) {
+            let status = try SystemCalls.status(ofName: name, in: folder)
+            let isFolder = status.st_mode & S_IFMT == S_IFDIR
+            guard isFolder || status.st_mode & S_IFMT == S_IFREG else { return .doesNotFit }
             guard inode != 0 else {
                 // Only an empty one can be ours.
-                try SystemCalls.remove(name, from: parent, isFolder: true)
+                guard isFolder || status.st_size == 0 else { return .doesNotFit }
+                try SystemCalls.remove(name, from: folder, isFolder: isFolder)
                 return .removed
             }
-            return try FolderRemoval.remove(name, inode: inode, from: parent) ? .removed : .doesNotFit
+            guard system.number(of: status) == inode else { return .doesNotFit }
+            if isFolder {
+                guard status.st_uid == geteuid() else { return .doesNotFit }
+                // This empties the part, and no other folder that was put in its place meanwhile.
+                let opened = try SystemCalls.openOwnFolder(name, within: folder)
+                guard system.number(of: try SystemCalls.status(of: opened)) == inode else { return .doesNotFit }
+                try FolderRemoval.removeContents(of: opened)
+            }
+            try SystemCalls.remove(name, from: folder, isFolder: isFolder)
+            return .removed
         } catch {
-            return .unreachable
+            return error == .noSuchFileOrDirectory && isLost(on: system.number) ? .gone : .unreachable
         }
     }
 }

@@ -21,14 +21,14 @@ import SystemPackage
 struct PartOutput {
     /// Files from this size on are written past the page cache: 32 MiB.
     static let directSize: UInt64 = 32 << 20
-    /// What memory for direct writes has to be aligned to: a page, which is all that any file system asks.
+    /// The alignment of memory for direct writes: a page, which is all that any file system asks.
     static let alignment = 4096
     /// Bytes written through the page cache between two pushes towards the disk: 32 MiB. Measured with 1 GiB: the last
     /// `fsync` falls from 240 to 35 ms and the whole write is a third faster; 8 MiB was no better alone and slower on a
     /// busy machine.
     static let writebackInterval: UInt64 = 32 << 20
 
-    /// What the file system asks of direct writes; nil where it takes none.
+    /// The alignment that the file system asks of direct writes; nil if it takes none.
     private var direct: Int?
     /// Whether the descriptor's opening has the flag.
     private(set) var isDirect = false
@@ -56,7 +56,7 @@ struct PartOutput {
             do throws(Errno) {
                 return try SystemCalls.write(bytes, to: file, at: offset)
             } catch {
-                // What lies below the file system may ask for more than that knows, or a short write left an odd rest.
+                // A layer below the file system may ask for more, or a short write left an odd rest.
                 guard error == .invalidArgument else { throw error }
                 direct = nil
             }

@@ -3,19 +3,17 @@
 import Glibc
 import SystemPackage
 
-/// Where a part is made, and by whose leave.
+/// The destination of a part, with everything that making one needs.
 struct PartPlace: Sendable {
     let folder: DestinationFolder
     let ledger: PartFileLedger
     let umask: mode_t
-    /// The present run of the system. A confined thread cannot ask for it.
-    let boot: BootID
     /// The folder of the ledger. A confined thread cannot open it.
     let records: RecordFolder
     var naming = DocumentNaming.own
 
-    /// Makes durable who a part is of, and that it, its record and its journal have names: what a journal vouches for
-    /// is of no use where a power cut takes these away.
+    /// Makes the record of a part durable, and the names of part, record and journal. A journal that vouches for chunks
+    /// is of no use if a power cut takes these away.
     ///
     /// - Throws: `stateUnavailable`, `busy`; what the disk of the destination says: `writeFailed`, ...
     func synchronize(_ record: PartFileRecord) throws(DocumentError) {

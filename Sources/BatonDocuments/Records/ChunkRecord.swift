@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a chunk looks like on the wire: a header, its content in one of several encodings, and the content's checksum.
+/// The form of a chunk on the wire: a header, its content in one of several encodings, and the content's checksum.
 ///
 /// See "Chunk record" in the wire specification.
 package enum ChunkRecord {
@@ -31,7 +31,7 @@ package enum ChunkRecord {
     package static func size(ofContent size: Int) -> Int { headerSize + lengthSize + size + checksumSize }
 }
 
-/// What a transfer waits for most: the part of it that would have to be faster.
+/// The part of a transfer that would have to be faster.
 package enum Bottleneck: UInt8, Sendable, Hashable, CaseIterable {
     /// Not known yet.
     case unknown = 0

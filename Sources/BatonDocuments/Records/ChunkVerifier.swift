@@ -4,10 +4,10 @@ import CXXHash
 
 /// Takes a stream of chunk records apart, in slices of any size, and compares every checksum.
 ///
-/// What comes plain is handed on as it comes, and never copied. What comes encoded is gathered first and decoded at
+/// Plain content is handed on as it comes, and never copied. Encoded content is gathered first and decoded at
 /// once: that takes up to 2 MiB, from the first such record on. One owner; not shared between threads.
 package struct ChunkVerifier: ~Copyable {
-    /// What was found in a slice, in order.
+    /// A finding in a slice; they come in order.
     package enum Event {
         /// Content of a chunk from `offset` on, not verified yet. The bytes are on loan for the call.
         case content(chunk: UInt64, offset: Int, bytes: UnsafeRawBufferPointer)
@@ -41,7 +41,7 @@ package struct ChunkVerifier: ~Copyable {
     package private(set) var verifiedByteCount: UInt64 = 0
     /// Records that have ended.
     private var recordCount: UInt64 = 0
-    /// What the sender said last that it waits for.
+    /// The bottleneck that the sender named last.
     package private(set) var senderBottleneck = Bottleneck.unknown
 
     private let subject: String
@@ -184,7 +184,7 @@ package struct ChunkVerifier: ~Copyable {
         guard let encoding = ChunkRecord.Encoding(rawValue: field.byte(at: 0)) else {
             throw DocumentError(.badRecord, subject)
         }
-        // One that is not known here says nothing, and costs nothing.
+        // An unknown value says nothing, and costs nothing.
         senderBottleneck = Bottleneck(rawValue: field.byte(at: 1)) ?? .unknown
         switch encoding {
         case .plain: phase = .content(taken: 0)

@@ -4,7 +4,7 @@ import Glibc
 
 /// One entry of a document: the file or folder itself, or what is in the folder.
 package struct DocumentEntry: Sendable, Hashable {
-    /// What an entry is.
+    /// The kind of an entry.
     package enum Kind: Sendable, Hashable {
         /// A regular file.
         case file(File)
@@ -14,7 +14,7 @@ package struct DocumentEntry: Sendable, Hashable {
         case link(LinkTarget)
     }
 
-    /// What is to be known of a file before its bytes come.
+    /// Properties of a file that are told before its bytes come.
     package struct File: Sendable, Hashable {
         /// Bytes.
         package var size: UInt64
@@ -36,7 +36,7 @@ package struct DocumentEntry: Sendable, Hashable {
 
     /// Where it is in the document.
     package var path: EntryPath
-    /// What it is.
+    /// Its kind.
     package var kind: Kind
     /// When its content last changed, of a link when it was made; nil where nobody said so.
     package var modified: FileIdentity.Time?
@@ -81,7 +81,7 @@ package struct DocumentEntry: Sendable, Hashable {
 
 /// Tells one state of a file's content from another: 16 bytes that say nothing else.
 ///
-/// Who has the same version of a file has the same bytes, but for the residue of ``FileIdentity``.
+/// The same version of a file has the same bytes, but for the residue of ``FileIdentity``.
 package struct FileVersion: Sendable, Hashable {
     /// Bytes of a version.
     package static let byteCount = 16

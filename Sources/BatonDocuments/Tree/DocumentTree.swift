@@ -26,7 +26,7 @@ package struct DocumentTree: Sendable {
     private let entries: [PackedEntry]
     /// The indices of the entries that are files.
     private let files: [UInt32]
-    /// What it takes of a budget, for as long as somebody holds it.
+    /// The room that it takes of a budget for as long as somebody holds it.
     private let room: ByteReservation?
 
     /// How many entries there are, the document itself included: at least 1.
@@ -107,7 +107,7 @@ package struct DocumentTree: Sendable {
 
         private let label: DocumentLabel
         private let room: ByteReservation?
-        /// What there is room for, and what that takes.
+        /// The entries and bytes of names that there is room for.
         private var capacity = (entries: 0, names: 0)
         private var names: [UInt8] = []
         private var entries: [PackedEntry] = []
@@ -206,7 +206,7 @@ private struct PackedEntry: Sendable {
         case link
     }
 
-    /// What is known of an entry, in one number: the permissions are the lowest nine bits.
+    /// Properties of an entry in one number. The lowest nine bits are the permissions.
     private struct Flags: OptionSet {
         let rawValue: UInt16
 
@@ -264,8 +264,8 @@ private struct PackedEntry: Sendable {
         nanoseconds = UInt32(clamping: entry.modified?.nanoseconds ?? 0)
     }
 
-    /// What makes it another entry. A hole may be filled at any moment, and the time of a folder changes with what
-    /// comes and goes in it: neither is in it.
+    /// The properties that make it another entry. A hole may be filled at any moment, and the time of a folder changes
+    /// with what comes and goes in it: neither is in it.
     func appendState(to writer: inout FieldWriter, _ names: [UInt8]) {
         let kind: UInt64 =
             switch shape {

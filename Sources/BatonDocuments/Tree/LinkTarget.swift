@@ -44,3 +44,17 @@ package struct LinkTarget: Sendable, Hashable {
         self.bytes = Array(bytes)
     }
 }
+
+extension DocumentTree {
+    /// Makes sure that no link leads out from where it stands: a target was checked for one path and could be given to
+    /// another entry.
+    func requireLinksInside() throws(DocumentError) {
+        for index in 0..<entryCount {
+            let entry = self[index]
+            guard case .link(let target) = entry.kind else { continue }
+            guard LinkTarget(target.bytes, at: entry.path) == target else {
+                throw DocumentError(.badName, displayed(entry.path))
+            }
+        }
+    }
+}

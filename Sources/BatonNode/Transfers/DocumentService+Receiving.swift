@@ -90,12 +90,13 @@ extension DocumentService {
             let writer = try await DocumentWriter.create(
                 tree, from: order.origin, in: order.folder, ledger: ledger, against: isTrusted ? order.copies : [],
                 requiringCopies: !order.trust.wereOpened, sharedCopy: isTrusted ? order.sharedCopy : nil,
-                identity: description.identity, naming: order.naming)
+                identity: description.identity, naming: order.naming, on: connection.loop)
             order.trust.noteOpened()
             do {
-                begin(try await writer.start())
+                begin(writer.start)
                 return try await receive(
-                    description.version, into: writer, tellingBases: isTrusted, from: connection, claim: claim, told: told,
+                    description.version, into: writer, tellingBases: isTrusted, from: connection, claim: claim,
+                    told: told,
                     progress: progress)
             } catch {
                 hasMisbuilt = await writer.hasMisbuilt
@@ -192,13 +193,13 @@ extension DocumentService {
         from connection: Connection, claim: ClaimID, told: @Sendable () -> Void,
         progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws -> [UInt8] {
-        let resumed = try await writer.progress().verifiedByteCount
+        let resumed = await writer.progress.verifiedByteCount
         let report = TransferReport(of: writer.tree.size, resumed: resumed)
         progress(report)
         while true {
             let missing = try await writer.missing()
             guard !missing.isEmpty else { break }
-            let pieceSize = tellingBases ? try await writer.pieceSize() : nil
+            let pieceSize = tellingBases ? writer.pieceSize : nil
             let stream = try await requestRanges(
                 .with {
                     $0.claimID = Data(claim.bytes)
@@ -210,7 +211,7 @@ extension DocumentService {
             let upstream = UpstreamWriter(stream, of: report, deadline: stallDeadline)
             do {
                 if pieceSize != nil {
-                    let there = try await writer.progress()
+                    let there = await writer.progress
                     report.advance(to: there.verifiedByteCount, keeping: there.keptByteCount)
                     try await tellSignatures(of: writer, by: upstream, on: stream, noting: report, told: told) {
                         progress(report)
@@ -283,13 +284,12 @@ extension DocumentService {
         try await tell(.signaturesEnd(.init()))
     }
 
-    /// Receives the records of one request to their end, on the writer's own thread: much at once, or what a slow link
-    /// brings in the time.
+    /// Receives the records of one request to their end: much at once, or what a slow link brings in the time.
     private func receive(
         _ stream: BatonTransport.Stream, into writer: isolated DocumentWriter, noting report: TransferReport,
         within watch: StallWatch, reporting tell: @Sendable () throws -> Void
     ) async throws {
-        var last = try writer.progress()
+        var last = writer.progress
         var lastReport = Instant.now
         var spent: Buffer?
         while true {
@@ -315,7 +315,7 @@ extension DocumentService {
             }
             report.add(received: received.count)
             report.begin(.disk)
-            last = try writer.write(received)
+            last = try await writer.write(received)
             report.advance(to: last.verifiedByteCount, keeping: last.keptByteCount)
             report.hear(last.sender)
             report.note(
@@ -327,7 +327,7 @@ extension DocumentService {
                 try tell()
             }
         }
-        try writer.finish()
+        try await writer.finish()
         try tell()
     }
 }

@@ -67,7 +67,7 @@ struct FolderDelta {
     ) async throws {
         attempt.requests += 1
         let reader = try await DocumentReader.open(document, ranges: missing, pool: pool)
-        if let size = try await writer.pieceSize() {
+        if let size = writer.pieceSize {
             var index = SignatureIndex(size: size)
             while let batch = try await writer.nextSignatures() {
                 attempt.crossed += batch.bytes.count

@@ -195,12 +195,17 @@ struct RandomFolder {
 
 /// What the tests of folders share.
 enum FolderFixture {
-    /// The part folder that a test makes.
-    static let partName = Array(".folder.abcdefgh.baton-part".utf8)
+    /// Where a test makes parts by itself, with a ledger beside the destination.
+    static func place(_ folder: FilePath, umask: mode_t = 0o022, ledger: FilePath? = nil) throws -> PartPlace {
+        let state = ledger ?? folder.removingLastComponent().appending("ledger")
+        let parts = try PartFileLedger(stateFolder: state)
+        return PartPlace(
+            folder: try DestinationFolder(folder), ledger: parts, umask: umask, records: try parts.openFolder())
+    }
 
     /// Writes a file of a document to a part folder in pieces of random sizes, holes as holes.
     static func copy(
-        _ index: Int, of files: DocumentFiles, into part: PartFolder, _ random: inout SeededGenerator
+        _ index: Int, of files: DocumentFiles, into part: Part, _ random: inout SeededGenerator
     ) throws {
         let opened = try files.open(file: index)
         let isSparse = files.tree.entry(ofFile: index).file?.isSparse == true
@@ -239,11 +244,5 @@ enum FolderFixture {
 
     static func file(_ size: Int, isSparse: Bool = false) -> DocumentEntry.Kind {
         .file(.init(size: UInt64(size), isSparse: isSparse))
-    }
-}
-
-extension PartFolder {
-    func write(_ bytes: [UInt8], toFile index: Int, at offset: UInt64) throws {
-        try bytes.withUnsafeBytes { try write($0, toFile: index, at: offset) }
     }
 }

@@ -36,8 +36,7 @@ struct FolderRaceTests {
         ])
         for _ in 0..<100 {
             do {
-                let part = try PartFolder(
-                    creating: tree, named: FolderFixture.partName, in: try DestinationFolder(target))
+                let part = try Part(creating: tree, at: try FolderFixture.place(target))
                 do {
                     for index in [0, 2, 1] { try part.write([1], toFile: index, at: 0) }
                     _ = try part.commit()

@@ -33,15 +33,14 @@ struct FolderRoundTripTests {
     }
 
     private func transfer(_ document: ScannedDocument, inOrder: Bool, _ random: inout SeededGenerator) throws {
-        let part = try PartFolder(
-            creating: document.tree, named: FolderFixture.partName, in: try DestinationFolder(target), umask: 0o022)
+        let part = try Part(creating: document.tree, at: try FolderFixture.place(target))
         let files = try DocumentFiles(document)
         // In the manifest's order, or as ranged reads would have it.
         let order = Array(0..<document.tree.layout.fileCount)
         for index in inOrder ? order : order.shuffled(using: &random) {
             try FolderFixture.copy(index, of: files, into: part, &random)
         }
-        #expect(DocumentFixture.names(in: target) == [String(decoding: FolderFixture.partName, as: UTF8.self)])
+        #expect(DocumentFixture.names(in: target) == [String(decoding: part.record.name, as: UTF8.self)])
         #expect(try part.commit() == target.appending("folder"))
     }
 
@@ -68,8 +67,7 @@ struct FolderRoundTripTests {
         let document = try DocumentScan.scan(folder)
         let entry = try #require(document.tree.entry(ofFile: 0).file)
         #expect(entry.isSparse && entry.size == 16 << 30)
-        let part = try PartFolder(
-            creating: document.tree, named: FolderFixture.partName, in: try DestinationFolder(target))
+        let part = try Part(creating: document.tree, at: try FolderFixture.place(target))
         let opened = try DocumentFiles(document).open(file: 0)
         let hasData = [
             opened.hasData(in: 0..<1 << 30), opened.hasData(in: 5 << 30..<6 << 30),
@@ -82,7 +80,7 @@ struct FolderRoundTripTests {
         #expect(status.st_size == 16 << 30 && status.st_blocks < 1024)
     }
 
-    @Test("A part folder goes on after the process was killed, and a file is removed to make place for another")
+    @Test("A part goes on after the process was killed")
     func resuming() throws {
         let tree = try FolderFixture.tree([
             ("a", .folder), ("a/one", FolderFixture.file(5000)), ("b", FolderFixture.file(3 << 20)),
@@ -90,23 +88,15 @@ struct FolderRoundTripTests {
             ("link", .link(try #require(LinkTarget(Array("a".utf8), at: EntryPath(Array("link".utf8)))))),
         ])
         let (one, b) = (DocumentFixture.content(5000, seed: 1), DocumentFixture.content(3 << 20, seed: 2))
-        var part = try PartFolder(
-            creating: tree, named: FolderFixture.partName, in: try DestinationFolder(target), umask: 0o077)
-        let inode = part.inode
+        let place = try FolderFixture.place(target, umask: 0o077)
+        var part = try Part(creating: tree, at: place)
         try part.write(one, toFile: 0, at: 0)
         try part.write(Array(b[..<(1 << 20)]), toFile: 1, at: 0)
         try part.synchronize()
         // As a kill leaves it: nobody commits, nobody discards.
-        part = try PartFolder(
-            reopening: tree, named: FolderFixture.partName, inode: inode, in: try DestinationFolder(target),
-            umask: 0o077)
-        var bytes = [UInt8](repeating: 0, count: 5000)
-        #expect(try bytes.withUnsafeMutableBytes { try part.read(file: 0, at: 0, into: $0) } == 5000)
-        #expect(bytes == one)
-        try part.remove(file: 0)
-        #expect(try bytes.withUnsafeMutableBytes { try part.read(file: 0, at: 0, into: $0) } == 0)
-        #expect(try bytes.withUnsafeMutableBytes { try part.read(file: 2, at: 0, into: $0) } == 0)
-        try part.write(one, toFile: 0, at: 0)
+        part = try #require(try Part(reopening: tree, part.record, at: place))
+        let isWhole = try (0..<3).map { try part.isWhole(file: $0) }
+        #expect(isWhole == [true, true, false])
         try part.write(Array(b[(1 << 20)...]), toFile: 1, at: 1 << 20)
         let path = try part.commit()
         #expect(try DocumentFixture.read(path.appending("a").appending("one")) == one)
@@ -124,19 +114,19 @@ struct FolderRoundTripTests {
             ("a", .folder), ("a/deep", .folder), ("a/deep/x", FolderFixture.file(1)), ("b", FolderFixture.file(2)),
             ("c", .folder), ("c/x", FolderFixture.file(3)), ("d", FolderFixture.file(4)),
         ])
-        var part = try PartFolder(creating: before, named: FolderFixture.partName, in: try DestinationFolder(target))
+        let place = try FolderFixture.place(target)
+        var part = try Part(creating: before, at: place)
         for index in 0..<4 {
             try part.write([UInt8](repeating: 7, count: index + 1), toFile: index, at: 0)
         }
-        let inside = target.appending(String(decoding: FolderFixture.partName, as: UTF8.self))
+        let inside = target.appending(String(decoding: part.record.name, as: UTF8.self))
         let outside = try scratch.makeFile("outside", [9])
         try SystemCalls.call { symlink(outside.string, inside.appending("a").appending("planted").string) }
         let after = try FolderFixture.tree([
             ("a", FolderFixture.file(1)), ("b", .folder), ("b/y", FolderFixture.file(1)), ("c", .folder),
             ("c/new", .folder), ("c/new/z", FolderFixture.file(0)), ("c/x", FolderFixture.file(3)),
         ])
-        part = try PartFolder(
-            reopening: after, named: FolderFixture.partName, inode: part.inode, in: try DestinationFolder(target))
+        part = try #require(try Part(reopening: after, part.record, at: place))
         #expect(DocumentFixture.names(in: inside) == ["c"])
         #expect(try DocumentFixture.read(inside.appending("c").appending("x")) == [7, 7, 7])
         #expect(try DocumentFixture.read(outside) == [9])

@@ -48,8 +48,7 @@ struct FolderSpeedTests {
                 #expect(count == 4096)
             }
         }
-        let part = try PartFolder(
-            creating: scanned.tree, named: FolderFixture.partName, in: try DestinationFolder(target))
+        let part = try Part(creating: scanned.tree, at: try FolderFixture.place(target))
         let writing = try Self.processorTime {
             for index in 0..<2_000 { try part.write(content, toFile: index, at: 0) }
         }

@@ -67,7 +67,7 @@ struct BasesTests {
             ledger: try fixture.nextStart(), against: [copy])
         for _ in 0..<3 {
             #expect(try await Self.told { try await writer.nextSignatures() } == [0: expected])
-            #expect(try await writer.pieceSize() == .smallest)
+            #expect(writer.pieceSize == .smallest)
         }
         await writer.end()
     }
@@ -108,7 +108,9 @@ struct BasesTests {
         for size in sizes { try folder.add("needed \(100_000 + size)", size) }
         let bases = Bases(of: try folder.builder.finish())
         let part = try #require(try writers.ledger.unfinished().first)
-        bases.add(try #require(try OlderFolder(part, at: try PartPlace(writers.folder, writers.ledger)))) { _ in true }
+        let place = try PartPlace(writers.folder, writers.ledger)
+        let content = try PartContent(reopening: part, isOlder: true, at: place) { false }
+        bases.add(try #require(content), part.record, at: place) { _ in true }
         #expect(bases.sizes == sizes.reversed() + sizes.reversed().map { $0 + 1 })
     }
 }

@@ -47,15 +47,9 @@ struct FolderResumeTests {
     }
 
     /// The next attempt, after another start of the node.
-    ///
-    /// - Parameter landlock: the version that the kernel has of it, where it has not all that this one has.
-    private func open(
-        _ versions: [UInt64], landlock: Int? = nil, keepsInodes: Bool? = nil, lookFailure: LookFailure? = nil
-    ) async throws -> DocumentWriter {
+    private func open(_ versions: [UInt64]) async throws -> DocumentWriter {
         try await DocumentWriter.begun(
-            try tree(versions),
-            in: try DestinationFolder(
-                writers.folder, landlock: landlock, keepsInodes: keepsInodes, lookFailure: lookFailure),
+            try tree(versions), in: try DestinationFolder(writers.folder),
             ledger: try PartFileLedger(stateFolder: writers.scratch.filePath.appending("parts")))
     }
 
@@ -67,21 +61,17 @@ struct FolderResumeTests {
         #expect(await writer.end() > 0)
     }
 
-    /// Writes the journal again as if another run of the system had written it, with a mark after a chunk.
-    private func restartSystem(_ versions: [UInt64], markingAt marked: UInt64?) throws {
+    /// Writes the journal again, with a checkpoint after a chunk.
+    private func rewriteJournal(_ versions: [UInt64], checkpointAfter last: UInt64?) throws {
         let name = try #require(writers.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
         let path = writers.scratch.filePath.appending("parts").appending(name)
-        let boot = BootID.current(of: try DestinationFolder(writers.folder).file)
-        let said = try #require(try TransferJournal.open(path, boot: boot)).content
-        let header = JournalHeader(
-            origin: said.header.origin, boot: BootID(text: "an earlier run"), tree: said.header.tree,
-            identity: said.header.identity)
-        let journal = try TransferJournal.create(at: path, header)
-        for chunk in said.verified.ranges.joined() {
+        let said = try #require(try TransferJournal.content(at: path))
+        let journal = try TransferJournal.create(at: path, said.header)
+        for chunk in said.all.ranges.joined() {
             let place = said.header.tree.layout.place(of: chunk)
             let content = content(of: place.file, versions)[Int(place.offset)..<Int(place.offset) + place.size]
             journal.append(chunk, content.withUnsafeBytes { ChunkChecksum(of: $0) })
-            if chunk == marked { journal.mark(journal.entryCount) }
+            if chunk == last { try journal.checkpoint() }
         }
         try journal.flush()
     }
@@ -109,17 +99,6 @@ struct FolderResumeTests {
         }
         let writer = try await open(versions)
         #expect(try await writer.missing() == [6..<7])
-        try await complete(writer, versions)
-    }
-
-    @Test(
-        "A disk that makes up new numbers costs nothing, of the same version and of another one", arguments: [2, 12])
-    func otherNumber(_ version: UInt64) async throws {
-        try await receive(6, [1, 2, 3, 4, 5])
-        try writers.renumberPart()
-        let versions: [UInt64] = [1, version, 3, 4, 5]
-        let writer = try await open(versions, keepsInodes: false)
-        #expect(try await writer.missing() == (version == 2 ? [6..<7] : [3..<4, 6..<7]))
         try await complete(writer, versions)
     }
 
@@ -152,23 +131,13 @@ struct FolderResumeTests {
         try await complete(try await open(before), before)
     }
 
-    @Test("With the first version of Landlock nothing is moved, and what came is built upon")
-    func firstLandlock() async throws {
-        try await receive(6, [1, 2, 3, 4, 5])
-        let versions: [UInt64] = [11, 2, 3, 4, 15]
-        let writer = try await open(versions, landlock: 1)
-        #expect(try await writer.missing() == [0..<7])
-        #expect(try await writer.pieceSize() != nil)
-        try await complete(writer, versions)
-    }
-
     @Test(
         "After a power cut, files that another version has as well are not asked for again if they are still there",
         arguments: [false, true])
     func otherVersionAfterAPowerCut(isCut: Bool) async throws {
         let before: [UInt64] = [1, 2, 3, 4, 5]
         try await receive(6, before)
-        try restartSystem(before, markingAt: isCut ? 4 : nil)
+        try rewriteJournal(before, checkpointAfter: isCut ? 4 : nil)
         let file = try part().appending("in/c")
         if isCut {
             // Nobody knows what is left of a file that somebody cut, whatever was on the disk.
@@ -203,26 +172,6 @@ struct FolderResumeTests {
         #expect(try DocumentFixture.read(path) == damaged)
         let writer = try await open(versions)
         #expect(try await writer.missing() == [0..<3, 5..<7])
-        try await complete(writer, versions)
-    }
-
-    @Test(
-        "A disk that does not answer when it is asked for what came ends the attempt, and nothing is lost by that",
-        arguments: [1, 11], [Errno.ioError, .tooManyOpenFiles, .staleNFSFileHandle])
-    func unanswered(_ version: UInt64, _ failure: Errno) async throws {
-        try await receive(6, [1, 2, 3, 4, 5])
-        // What comes after the mark is read.
-        try restartSystem([1, 2, 3, 4, 5], markingAt: 2)
-        let versions: [UInt64] = [version, 2, 3, 4, 5]
-        for look in [LookFailure.Look.name, .part, .file, .content] {
-            let code = await DocumentFixture.code {
-                _ = try await open(versions, lookFailure: LookFailure(look: look, error: failure))
-            }
-            #expect(code == failure.codeOfLook, "\(look)")
-            #expect(writers.names.count == 1, "\(look)")
-        }
-        let writer = try await open(versions)
-        #expect(try await writer.missing() == (version == 1 ? [6..<7] : [0..<3, 6..<7]))
         try await complete(writer, versions)
     }
 
@@ -325,6 +274,7 @@ struct FolderResumeTests {
     func handsOn(_ attack: Int) async throws {
         let versions: [UInt64] = [1, 2, 3, 4, 5]
         try await receive(6, versions)
+        try rewriteJournal(versions, checkpointAfter: 5)
         let file = try part().appending("a")
         let aside = writers.scratch.filePath.appending("aside")
         switch attack {

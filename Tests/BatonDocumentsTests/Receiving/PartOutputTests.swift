@@ -81,12 +81,11 @@ struct PartOutputTests {
         let size = UInt64(Int(PartOutput.directSize) + difference)
         let tree = try DocumentFixture.tree(size, isSparse: isSparse)
         let place = try PartPlace(scratch.filePath, ledger)
-        let file = try PartFile(for: tree.label, try #require(tree[0].file), at: place)
-        #expect(file.takesWholeChunks(ofFile: 0) == (isTaken && difference >= 0 && !isSparse))
+        let file = try Part(creating: tree, at: place)
+        #expect(try file.takesWholeChunks(ofFile: 0) == (isTaken && difference >= 0 && !isSparse))
         file.discard()
         let entries = try FolderFixture.tree([("a", .file(try #require(tree[0].file)))])
-        let folder = try PartFolder(
-            creating: entries, named: FolderFixture.partName, in: try DestinationFolder(scratch.filePath), umask: 0o022)
+        let folder = try Part(creating: entries, at: place)
         #expect(try folder.takesWholeChunks(ofFile: 0) == (isTaken && difference >= 0 && !isSparse))
         folder.discard()
     }

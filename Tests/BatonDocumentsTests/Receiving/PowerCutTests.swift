@@ -21,9 +21,8 @@ struct PowerCutTests {
         let ledger = try PartFileLedger(stateFolder: scratch.filePath.appending("parts"))
         // Small enough to go through the page cache.
         let tree = try DocumentFixture.tree(30 << 20, version: 1)
-        let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: tree)
+        let header = JournalHeader(origin: DocumentFixture.origin, tree: tree)
         let bytes = DocumentFixture.content(30 << 20, seed: 41)
-        let record: PartFileRecord
         do {
             let content = try PartContent(creating: header, at: try PartPlace(folder, ledger))
             for chunk in 0..<UInt64(30) {
@@ -34,21 +33,20 @@ struct PowerCutTests {
                 }
                 try content.take(.verified(chunk: chunk, checksum: checksum))
             }
+            try content.note()
             #expect(content.end() == 30 << 20)
-            record = try #require(try ledger.unfinished().first).record
         }
-        // What a process does that is killed in the middle of it, or before it can say how it went.
+        // What a process does that is killed before it can say how it went.
         let part = folder.appending(try #require(DocumentFixture.names(in: folder).first))
         do {
-            let journal = try #require(try TransferJournal.open(ledger.journal(of: record), boot: .current)).journal
-            #expect(journal.attempt(journal.entryCount))
             let file = try SystemCalls.open(part, O_RDONLY)
             #expect(throws: Errno.self) { try SystemCalls.synchronize(file) }
         }
         // It can be read still, and Linux does not say so again.
         #expect(try DocumentFixture.read(part) == bytes)
         let unfinished = try #require(try ledger.unfinished().first)
-        let content = try #require(try PartContent(reopening: unfinished, at: try PartPlace(folder, ledger)))
+        let content = try #require(
+            try PartContent(reopening: unfinished, isOlder: false, at: try PartPlace(folder, ledger)) { false })
         #expect(!content.verified.missing(in: 0..<30).isEmpty)
         let file = try SystemCalls.open(part, O_RDONLY)
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
@@ -63,34 +61,7 @@ struct PowerCutTests {
         _ = content.end()
     }
 
-    @Test("What a disk had not taken that was pulled out is not believed when it is there again")
-    func pulledOut() async throws {
-        let fixture = try ResumeFixture(seed: 44)
-        let disk = try LoopDisk(fixture.scratch, size: 64 << 20)
-        let destination = fixture.folder
-        do {
-            let mounted = try disk.mount(at: destination)
-            // A disk has a number, which another one has not.
-            let number = try #require(BootID.disk(of: try DestinationFolder(destination).file))
-            let other = BootID.disk(of: try DestinationFolder(fixture.scratch.filePath).file)
-            #expect(!number.isEmpty && number != other)
-            try await fixture.receive([0..<5])
-            _ = consume mounted
-        }
-        // What it has not taken is the zeros that it had been given to reserve the room.
-        do {
-            let mounted = try disk.mount(at: destination)
-            try DocumentFixture.write([UInt8](repeating: 0, count: 1 << 20), to: try fixture.part(), at: 3 << 20)
-            _ = consume mounted
-        }
-        let mounted = try disk.mount(at: destination)
-        let writer = try await fixture.open()
-        #expect(try await writer.missing() == [3..<4, 5..<8])
-        try await fixture.complete(writer)
-        _ = consume mounted
-    }
-
-    @Test("A part of which a mark speaks is found again by its record")
+    @Test("A part of which a checkpoint speaks is found again by its record")
     func record() async throws {
         let disk = try LoopDisk(try ScratchFolder(), size: 64 << 20)
         let mounted = try disk.mount()
@@ -101,27 +72,31 @@ struct PowerCutTests {
         // What was there before is on the disk.
         sync()
         let tree = try DocumentFixture.tree(200 << 20, version: 1, isSparse: true)
-        let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: tree)
+        let header = JournalHeader(origin: DocumentFixture.origin, tree: tree)
         let content = try PartContent(creating: header, at: try PartPlace(folder, ledger))
+        let megabyte = DocumentFixture.content(1 << 20, seed: 45)
         for chunk in 0..<UInt64(150) {
-            try content.take(.zeros(chunk: chunk))
-            try content.take(.verified(chunk: chunk, checksum: ChunkChecksum(ofZeros: 1 << 20)))
+            let checksum = try megabyte.withUnsafeBytes {
+                if chunk < 10 { try content.take(.content(chunk: chunk, offset: 0, bytes: $0)) }
+                return chunk < 10 ? ChunkChecksum(of: $0) : ChunkChecksum(ofZeros: 1 << 20)
+            }
+            if chunk >= 10 { try content.take(.zeros(chunk: chunk)) }
+            try content.take(.verified(chunk: chunk, checksum: checksum))
         }
         let name = try #require(DocumentFixture.names(in: parts).first { $0.hasSuffix(PartFileRecord.suffix) })
         let record = try #require(try PartFileRecord(readingFrom: parts.appending(name)))
         let journal = ledger.journal(of: record)
-        let isMarked = try await eventually {
+        let isThere = try await eventually(within: .seconds(30)) {
             try content.note()
-            let said = try TransferJournal.open(journal, boot: BootID(text: "a later run"))?.content
-            return said?.verified.ranges == [0..<150]
+            return try TransferJournal.content(at: journal)?.vouched.ranges == [0..<150]
         }
-        #expect(isMarked)
+        #expect(isThere)
         let after = try disk.cutPower()
         let found = try PartFileLedger(stateFolder: after.path.appending("parts")).unfinished()
         #expect(found.map(\.record) == [record])
         let unfinished = try #require(found.first)
-        let said = try #require(try TransferJournal.open(unfinished.journal, boot: BootID(text: "a later run"))).content
-        #expect(said.verified.ranges == [0..<150])
+        let said = try #require(try TransferJournal.content(at: unfinished.journal))
+        #expect(said.vouched.ranges == [0..<150])
         let part = after.path.appending("destination").appending(try #require(DocumentFixture.names(in: folder).first))
         #expect(FileIdentity(try SystemCalls.status(at: part)).inode == record.inode)
         #expect(content.end() == 150 << 20)

@@ -71,7 +71,7 @@ struct ResumeAttackTests {
         let before = try state(of: theirs)
         let writer = try await fixture.open()
         #expect(try await writer.missing() == [0..<8])
-        #expect(try await writer.progress().verifiedByteCount == 0)
+        #expect(await writer.progress.verifiedByteCount == 0)
         try await fixture.complete(writer)
         let after = try state(of: theirs)
         #expect(after?.inode == before?.inode && after?.content == before?.content)
@@ -100,7 +100,7 @@ struct ResumeAttackTests {
         let fixture = try ResumeFixture(seed: 22)
         try await fixture.receive([0..<5])
         let header = JournalHeader(
-            origin: DocumentFixture.origin, boot: .current,
+            origin: DocumentFixture.origin,
             tree: try DocumentFixture.tree(UInt64(fixture.content.count), called: "other.pdf", version: 77))
         let journal = try TransferJournal.create(at: try fixture.journal(), header)
         for chunk in 0..<UInt64(8) { journal.append(chunk, fixture.checksum(of: chunk)) }

@@ -44,9 +44,9 @@ struct ResumeFixture {
         return scratch.filePath.appending("parts").appending(name)
     }
 
-    /// Opens it as the next attempt does.
-    func openJournal() throws -> (journal: TransferJournal, content: TransferJournal.Content) {
-        try #require(try TransferJournal.open(try journal(), boot: .current(of: try DestinationFolder(folder).file)))
+    /// What the journal says.
+    func journalContent() throws -> TransferJournal.Content {
+        try #require(try TransferJournal.content(at: try journal()))
     }
 
     /// The records of these chunks.
@@ -128,16 +128,13 @@ struct ResumeFixture {
         #expect(try DocumentFixture.read(document) == content ?? self.content, sourceLocation: sourceLocation)
     }
 
-    /// Writes the journal again as if another run of the system had written it: with marks where they were.
-    func restartSystem(keeping marks: [UInt64] = []) throws {
-        let path = try journal()
-        let (_, content) = try openJournal()
-        let header = JournalHeader(
-            origin: content.header.origin, boot: BootID(text: "an earlier run"), tree: content.header.tree)
-        let journal = try TransferJournal.create(at: path, header)
-        for (index, chunk) in content.verified.ranges.joined().enumerated() {
+    /// Writes the journal again, with a checkpoint after so many of its chunks.
+    func rewriteJournal(checkpointAfter count: Int) throws {
+        let (path, content) = (try journal(), try journalContent())
+        let journal = try TransferJournal.create(at: path, content.header)
+        for (index, chunk) in content.all.ranges.joined().enumerated() {
+            if index == count { try journal.checkpoint() }
             journal.append(chunk, checksum(of: chunk))
-            if marks.contains(UInt64(index) + 1) { journal.mark(UInt64(index) + 1) }
         }
         try journal.flush()
     }
@@ -157,16 +154,5 @@ struct ResumeFixture {
     func repair(_ chunk: UInt64) throws {
         let place = chunk << 20 + 1000
         try DocumentFixture.write([content[Int(place)]], to: try part(), at: place)
-    }
-}
-
-extension Errno {
-    /// What an attempt ends with where a look at the disk does.
-    var codeOfLook: DocumentError.Code {
-        switch self {
-        case .tooManyOpenFiles: .busy
-        case .staleNFSFileHandle: .destinationMissing
-        default: .writeFailed
-        }
     }
 }

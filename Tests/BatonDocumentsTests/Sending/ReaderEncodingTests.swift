@@ -144,7 +144,7 @@ struct ReaderEncodingTests {
             document.tree, from: DocumentFixture.origin, in: try DestinationFolder(fixture.folder),
             ledger: fixture.ledger, against: [copy])
         try await writer.begin(try await writer.missing())
-        var index = SignatureIndex(size: try #require(try await writer.pieceSize()))
+        var index = SignatureIndex(size: try #require(writer.pieceSize))
         while let batch = try await writer.nextSignatures() { try index.append(batch.bytes, basis: batch.basis) }
         return (writer, index)
     }

@@ -99,7 +99,7 @@ struct SettledStatusTests {
         let count = 256
         let path = try scratch.makeFile("document", [])
         try Self.overwrite(path, with: 1, megabytes: count)
-        let writing = try PrivateThread(name: "writer")
+        let writing = try PrivateThread(name: "writer", waking: EventLoop(name: "test"))
         writing.submit { try? Self.overwrite(path, with: 2, megabytes: count) }
         let file = try SystemCalls.open(path, O_RDONLY)
         #expect(try await eventually { try Self.byte(of: file, at: 0) == 2 })
@@ -118,7 +118,7 @@ struct SettledStatusTests {
             read = []
         }
         #expect(Set(read).count <= 1)
-        writing.perform {}
+        await writing.perform {}
     }
 
     /// Writes so many times 1 MiB of one byte over a file, by one call of the system.
@@ -161,14 +161,14 @@ struct SettledStatusTests {
         // The kernel's signal would end the process.
         await #expect(processExitsWith: .success) { [path = path.string as String] in
             let path = FilePath(path)
-            let (writing, stop) = (try PrivateThread(name: "writer"), SharedCounter())
+            let (writing, stop) = (try PrivateThread(name: "writer", waking: EventLoop(name: "test")), SharedCounter())
             writing.submit {
                 while stop.value == 0 { _ = try? SystemCalls.open(path, O_WRONLY) }
             }
             let file = try SystemCalls.open(path, O_RDONLY)
             for _ in 0..<100_000 { _ = baton_may_have_writer(file.rawValue) }
             stop.increment()
-            writing.perform {}
+            await writing.perform {}
         }
     }
 }

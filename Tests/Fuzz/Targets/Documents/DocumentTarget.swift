@@ -81,10 +81,10 @@ enum DocumentTarget: FuzzTarget {
             let file = DocumentEntry.File(size: size, isExecutable: true, version: FileVersion(high: 0, low: 1))
             let writer = try await DocumentWriter.create(
                 try DocumentTree(file: file, called: label), from: "fuzz", in: DestinationFolder(place.folder),
-                ledger: place.ledger, executor: place.executor)
+                ledger: place.ledger, on: place.loop)
             let missing = try await writer.missing()
             try await writer.begin(missing)
-            var before = try await writer.progress().verifiedByteCount
+            var before = await writer.progress.verifiedByteCount
             for piece in pieces ?? [records(missing, of: Int(size))[...]] {
                 let verified = try await writer.write(Buffer(copying: piece)).verifiedByteCount
                 expect(verified >= before && verified <= size, "\(verified) bytes are verified")

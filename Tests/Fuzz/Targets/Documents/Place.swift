@@ -12,7 +12,7 @@ import SystemPackage
 struct Place: Sendable {
     let folder: FilePath
     let ledger: PartFileLedger
-    let executor: BlockingExecutor
+    let loop: EventLoop
     private let state: FilePath
 
     nonisolated(unsafe) private static var made: Place?  // reason: the engine runs one input at a time, on one thread
@@ -33,7 +33,7 @@ struct Place: Sendable {
         state = root.appending("state")
         guard folder.withPlatformString({ mkdir($0, 0o755) }) == 0 else { throw Errno(rawValue: errno) }
         ledger = try PartFileLedger(stateFolder: state)
-        executor = try BlockingExecutor(name: "baton-fuzz")
+        loop = EventLoop(name: "fuzz")
     }
 
     /// Puts an empty file under the name; false where the file system refuses it.

@@ -5,66 +5,51 @@ import CLinux
 import Glibc
 import SystemPackage
 
-/// The folder of a part folder that was written to last, held open for the next file in it.
-final class OpenParent {
+/// A file or folder of a part that is held open.
+final class OpenEntry {
     let path: EntryPath
-    let folder: OwnedDescriptor
+    let descriptor: OwnedDescriptor
 
-    init(_ path: EntryPath, _ folder: consuming OwnedDescriptor) {
+    init(_ path: EntryPath, _ descriptor: consuming OwnedDescriptor) {
         self.path = path
-        self.folder = folder
+        self.descriptor = descriptor
     }
 }
 
-/// The file of a part folder that is being written.
-final class OpenPart {
-    /// Files up to this size are not reserved: their bytes come at once.
-    private static let unreservedSize = UInt64(ChunkLayout.chunkSize)
+/// The file of a part that is being written.
+final class OpenFile {
+    /// Files from this size on are on their way to the disk when they are closed, so that a checkpoint has little left
+    /// to wait for: 256 KiB.
+    private static let writebackSize: UInt64 = 256 << 10
 
+    /// Its number in the layout.
     let index: Int
-    let entry: DocumentEntry
-    let file: OwnedDescriptor
+    let entry: OpenEntry
 
     private let size: UInt64
     private let isSparse: Bool
-    /// Whether it was made just now.
-    private let isNew: Bool
     private var output: PartOutput
 
-    /// Opens a file, or makes it.
-    ///
-    /// - Parameter isNew: it cannot be there yet.
-    /// - Throws: `fileExists` for one that is there all the same, `illegalSeek` and `tooManyLinks` for one that is none
-    ///   of ours.
-    init(
-        _ index: Int, _ entry: DocumentEntry, in parent: OpenParent, isNew: Bool, _ umask: mode_t
-    ) throws(Errno) {
+    init(_ index: Int, _ entry: OpenEntry, of tree: DocumentTree) {
         self.index = index
         self.entry = entry
-        self.isNew = isNew
-        size = entry.file?.size ?? 0
-        isSparse = entry.file?.isSparse ?? false
-        // No other user can reach it in the part folder: most files then have their permissions from the start.
-        let mode = entry.mode(allowedBy: umask) | 0o600
-        let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | (isNew ? O_EXCL : 0)
-        file = try SystemCalls.open(entry.path.name, beneath: parent.folder, flags, mode: mode)
-        output = PartOutput(of: file, size: isSparse ? 0 : size)
-        guard !isNew else { return }
-        try SystemCalls.requireOwn(try SystemCalls.status(of: file))
+        size = tree.layout.size(ofFile: index)
+        isSparse = tree.isSparse(file: index)
+        output = PartOutput(of: entry.descriptor, size: isSparse ? 0 : size)
     }
 
-    /// Gives it its size, unless the next `count` bytes are all of it, and reserves the room where it has no holes.
-    func prepare(toHold count: Int) throws(Errno) {
-        if isNew, UInt64(count) == size { return }
-        let number = file.rawValue
-        let status = try SystemCalls.status(of: file)
-        if status.st_size != off_t(size) { try SystemCalls.call { ftruncate(number, off_t(size)) } }
-        guard isNew, !isSparse, size > Self.unreservedSize else { return }
-        do {
-            try SystemCalls.kernel { baton_reserve(number, 0, Int64(size)) }
-        } catch .notSupportedOnSocket, .notSupported, .noFunction {
-            return
+    /// Gives it its size.
+    ///
+    /// - Parameter isReserving: whether its room is reserved as well, unless it has holes or the file system cannot.
+    func setSize(isReserving: Bool) throws(Errno) {
+        let number = entry.descriptor.rawValue
+        if isReserving, !isSparse, size > 0 {
+            do throws(Errno) {
+                try SystemCalls.kernel { baton_reserve(number, 0, Int64(size)) }
+            } catch .notSupportedOnSocket, .notSupported, .noFunction {}
         }
+        guard try SystemCalls.status(of: entry.descriptor).st_size != off_t(size) else { return }
+        try SystemCalls.call { ftruncate(number, off_t(size)) }
     }
 
     /// See ``PartOutput/takesWholeChunks``.
@@ -72,13 +57,12 @@ final class OpenPart {
 
     /// Writes all bytes at an offset.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) {
-        try output.write(bytes, to: file, at: offset)
+        try output.write(bytes, to: entry.descriptor, at: offset)
     }
 
-    /// Reads at an offset until the buffer is full or the file ends.
-    func read(into bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
-        output.useCache(of: file)
-        return try SystemCalls.read(file, into: bytes, at: offset)
+    deinit {
+        guard !output.takesWholeChunks, size >= Self.writebackSize else { return }
+        _ = baton_start_writeback(entry.descriptor.rawValue, 0, 0)
     }
 }
 
@@ -125,14 +109,11 @@ extension SystemCalls {
 
     /// Moves a name from one folder to another, in the place of what has it there.
     static func rename(
-        _ name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor, to other: some Collection<UInt8>,
-        in destination: borrowing OwnedDescriptor
+        _ name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor, to destination: borrowing OwnedDescriptor
     ) throws(Errno) {
         let (from, to) = (folder.rawValue, destination.rawValue)
         try withName(name) { (name) throws(Errno) in
-            try withName(other) { (other) throws(Errno) in
-                try call { renameat(from, name, to, other) }
-            }
+            try call { renameat(from, name, to, name) }
         }
     }
 
