@@ -32,7 +32,7 @@ extension SystemCalls {
             })
     }
 
-    /// What a name in a folder is; a link itself is described, not followed.
+    /// The status of a name in a folder; a link itself is described, not followed.
     static func status(
         ofName name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor
     ) throws(Errno) -> stat {
@@ -42,14 +42,6 @@ extension SystemCalls {
             try call { fstatat(number, name, &status, AT_SYMLINK_NOFOLLOW) }
             return status
         }
-    }
-
-    /// When a file was made that has a name in a folder; as ``birth(of:)``.
-    static func birth(
-        ofName name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor
-    ) throws(Errno) -> UInt64 {
-        let number = folder.rawValue
-        return try withName(name) { (name) throws(Errno) in baton_birth(number, name) }
     }
 
     /// Where a link leads, at most `limit` bytes of it.

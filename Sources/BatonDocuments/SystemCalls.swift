@@ -7,7 +7,7 @@ import SystemPackage
 
 /// The file system calls of this room, each with the retry on EINTR and the error as a value, written once.
 enum SystemCalls {
-    /// What `fstat` says about an open file or folder.
+    /// The status of an open file or folder.
     static func status(of file: borrowing OwnedDescriptor) throws(Errno) -> stat {
         let number = file.rawValue
         var status = stat()
@@ -15,25 +15,14 @@ enum SystemCalls {
         return status
     }
 
-    /// The number of the mount through which a file or folder was opened, and whether no other one ever has it.
-    static func mount(of file: borrowing OwnedDescriptor) throws(Errno) -> (number: UInt64, isUnique: Bool) {
-        let descriptor = file.rawValue
-        var number: UInt64 = 0
-        let isUnique = try kernel { baton_mount(descriptor, &number) } == 1
-        return (number, isUnique)
-    }
-
-    /// When an open file was made, in nanoseconds since 1970; 0 where its file system does not keep it.
-    static func birth(of file: borrowing OwnedDescriptor) -> UInt64 { baton_birth(file.rawValue, "") }
-
-    /// What `stat` says about a path; links are followed.
+    /// The status of a path; links are followed.
     static func status(at path: FilePath) throws(Errno) -> stat {
         var status = stat()
         try call { path.withPlatformString { stat($0, &status) } }
         return status
     }
 
-    /// What `fstatat` says about a name in a folder; a link itself is described, not followed.
+    /// The status of a name in a folder; a link itself is described, not followed.
     static func status(of name: UnsafePointer<CChar>, in folder: borrowing OwnedDescriptor) throws(Errno) -> stat {
         let number = folder.rawValue
         var status = stat()

@@ -69,38 +69,6 @@ static inline int baton_open_within(int folder, const char *name, uint64_t flags
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
-/// statx(2), whose header clashes with sys/stat.h: the mount through which a file was opened. Returns 1 if the number
-/// is never used again while the system runs (STATX_MNT_ID_UNIQUE, Linux 6.8), and 0 if it may be reused at once.
-static inline int baton_mount(int file, uint64_t *mount) {
-    struct {
-        uint32_t mask;
-        uint8_t others[140];
-        uint64_t mount; /* stx_mnt_id */
-        uint8_t rest[104];
-    } status;
-    memset(&status, 0, sizeof status);
-    const int result = baton_result(syscall(SYS_statx, file, "", 0x1000 /* AT_EMPTY_PATH */, 0x4000u, &status));
-    *mount = status.mount;
-    return result < 0 ? result : (status.mask & 0x4000u) != 0;
-}
-
-/// statx(2) with STATX_BTIME: the time at which a file was made, in nanoseconds since 1970. It is that of a name in a
-/// folder, without following a link, or of an open file if the name is empty. 0 if the file system does not store it.
-static inline uint64_t baton_birth(int file, const char *name) {
-    struct {
-        uint32_t mask;
-        uint8_t others[76];
-        int64_t seconds; /* stx_btime */
-        uint32_t nanoseconds;
-        uint8_t rest[164];
-    } status;
-    memset(&status, 0, sizeof status);
-    const int flags = 0x1000 | 0x100 /* AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW */;
-    const unsigned birth = 0x800 /* STATX_BTIME */;
-    if (syscall(SYS_statx, file, name, flags, birth, &status) != 0 || !(status.mask & birth)) return 0;
-    return (uint64_t)status.seconds * 1000000000u + status.nanoseconds;
-}
-
 /// epoll(7), whose header would define thread types here as well. The kernel's struct is packed on x86-64 only.
 struct baton_epoll_event {
     uint32_t events;

@@ -5,13 +5,13 @@ import BatonProtocol
 /// Compresses chunks where the link is what a transfer waits for.
 struct ChunkCompression: ~Copyable {
     private let now: @Sendable () -> Instant
-    /// Of chunks that are sent plain otherwise.
+    /// For chunks that are sent plain otherwise.
     private var plain: CompressionPolicy
-    /// Of chunks of which otherwise is sent what differs. It judges for itself: it saves less, and a try where next to
+    /// For chunks that are sent as differences otherwise. It judges for itself: it saves less, and a try where next to
     /// nothing differs says nothing about plain ones.
     private var delta: CompressionPolicy
     private var compressor: ChunkCompressor?
-    /// What became of the chunks that were read since the caller told how long the link took.
+    /// Outcomes of the chunks that were read since the caller told how long the link took.
     private var pending: [Made] = []
 
     private struct Made {
@@ -24,7 +24,7 @@ struct ChunkCompression: ~Copyable {
         func outcome(ofDelta: Bool, waiting: Duration) -> CompressionPolicy.Outcome {
             ofDelta == isDelta
                 ? .init(contentSize: contentSize, wireSize: wireSize, compressing: compressing, waiting: waiting)
-                // What was sent for it counts, and not whether that was compressed.
+                // The bytes that were sent for it count, compressed or not.
                 : .init(contentSize: wireSize, wireSize: wireSize, compressing: nil, waiting: waiting)
         }
     }

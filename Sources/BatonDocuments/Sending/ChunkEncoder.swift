@@ -85,7 +85,7 @@ struct ChunkEncoder: ~Copyable {
         let payload = try differences(of: content, place, file)
         let otherwise = payload.map { (ChunkRecord.Encoding.delta, $0) }
         guard compression != nil else { return otherwise }
-        // What differs stays where it is until it is known which of them is shorter.
+        // The delta stays where it is until it is known which of them is shorter.
         let room = payload == nil ? Self.make(&scratch) : Self.make(&scratchBeside)
         guard let count = compression?.compress(content, into: room, insteadOf: payload?.count) else {
             return otherwise

@@ -68,14 +68,17 @@ final class DocumentFiles: Sendable {
         }
     }
 
-    /// Makes sure that all of a folder is as it was offered: each file, each folder in it, and the folder itself, in
-    /// whose place another one may stand. The time of a folder tells that an entry has come, gone or got another name.
-    /// Then the folder is walked again, because the lock of an editor, which came and went, is no change.
+    /// Makes sure that all of a folder is as it was offered: it is walked again. The time of a folder counts nothing,
+    /// because the lock of an editor, which came and went, is no change.
     ///
     /// - Throws: `sourceChanged`; `unreadable`, `readFailed`, `busy`, `cancelled`: nobody knows whether it is.
     func requireUnchangedFolder() throws(DocumentError) {
-        guard try wasTouched() else { return }
-        let now = try treeNow()
+        var now: DocumentTree?
+        do throws(DocumentError) {
+            now = try treeNow()
+        } catch {
+            guard ![.unreadable, .readFailed, .busy, .cancelled].contains(error.code) else { throw error }
+        }
         let isSame =
             now?.entryCount == tree.entryCount
             && (0..<tree.entryCount).allSatisfy {
@@ -86,74 +89,30 @@ final class DocumentFiles: Sendable {
         guard isSame else { throw DocumentError(.sourceChanged, tree.label.description) }
     }
 
-    /// Looks at the path again; nil if no document is there any more.
-    ///
-    /// - Throws: `unreadable`, `readFailed`, `busy` or `cancelled`: nobody knows what is there.
-    private func treeNow() throws(DocumentError) -> DocumentTree? {
-        do throws(DocumentError) {
-            return try DocumentScan.scan(path, selection).tree
-        } catch {
-            guard ![.unreadable, .readFailed, .busy, .cancelled].contains(error.code) else { throw error }
-            return nil
-        }
-    }
-
-    /// Makes sure, right after a folder was walked, that nothing has come or gone since. Its folders are walked one
-    /// after the other, so that an entry that moves from one to another may be found in neither.
-    ///
-    /// - Throws: `sourceChanged`: walk it again. `unreadable`, `readFailed`, `busy`.
-    func requireUntouchedFolder() throws(DocumentError) {
-        if try wasTouched() { throw DocumentError(.sourceChanged, tree.label.description) }
-    }
-
-    /// Whether something may have come or gone in a folder, or another one stands in its place.
-    ///
-    /// - Throws: `sourceChanged` where a file is another one now, or something is not there; `unreadable`,
-    ///   `readFailed`, `busy`.
-    private func wasTouched() throws(DocumentError) -> Bool {
+    /// A folder that was moved away is the one that was offered, unless another one stands in its place.
+    private func treeNow() throws(DocumentError) -> DocumentTree {
         switch root {
-        case .file: return false
+        case .file: return tree
         case .folder(let folder):
-            // A folder that was moved away is the one that was offered, as before.
-            var wasTouched = SystemCalls.leads(path, to: folder) == false
-            for index in 0..<tree.entryCount {
-                if try !isUntouched(tree[index], in: folder) { wasTouched = true }
+            guard SystemCalls.leads(path, to: folder) != false else {
+                return try DocumentScan.scan(path, selection).tree
             }
-            return wasTouched
-        }
-    }
-
-    /// - Returns: whether nothing has come or gone in it, where it is a folder, and who may enter it is the same.
-    private func isUntouched(
-        _ entry: DocumentEntry, in folder: borrowing OwnedDescriptor
-    ) throws(DocumentError) -> Bool {
-        let status: stat
-        do {
-            status =
-                try entry.path.isRoot
-                ? SystemCalls.status(of: folder) : SystemCalls.status(ofName: entry.path.bytes, in: folder)
-        } catch {
-            throw DocumentError(lookingFailed: error, tree.displayed(entry.path))
-        }
-        let identity = FileIdentity(status)
-        switch entry.kind {
-        case .file(let file):
-            if file.version == FileVersion(of: identity) { return true }
-            guard
-                let birth = try? SystemCalls.birth(ofName: entry.path.bytes, in: folder),
-                file.version == FileVersion(of: identity.told(byBirth: birth))
-            else { throw DocumentError(.sourceChanged, tree.displayed(entry.path)) }
-            return true
-        case .folder: return identity.modified == entry.modified && status.permissionBits == entry.permissions
-        // A link cannot change in place: another one changes the time of its folder.
-        case .link: return true
+            let opened: OwnedDescriptor
+            do {
+                opened = try SystemCalls.openFolder([UInt8(ascii: ".")], within: folder)
+            } catch {
+                throw DocumentError(lookingFailed: error, tree.label.description)
+            }
+            var walk = FolderWalk(path, tree.label, selection)
+            try walk.walk(opened, at: .root)
+            return try walk.finish().tree
         }
     }
 }
 
 /// A file of a document that is being read.
 struct OpenedFile: ~Copyable, Sendable {
-    /// What is open: a regular file.
+    /// The open file, a regular one.
     let descriptor: OwnedDescriptor
     /// Its state when it was opened: what is written to it later makes it another one
     /// (``SystemCalls/settledStatus(of:sleep:)``).
@@ -182,12 +141,6 @@ struct OpenedFile: ~Copyable, Sendable {
         }
     }
 
-    /// Whether it was of this version when it was opened: one that was told by its inode, or by when it was made.
-    func isOfVersion(_ version: FileVersion) -> Bool {
-        if version == FileVersion(of: identity) { return true }
-        return version == FileVersion(of: identity.told(byBirth: SystemCalls.birth(of: descriptor)))
-    }
-
     /// Whether any of these bytes is in no hole. True where the file system cannot tell.
     func hasData(in range: Range<UInt64>) -> Bool {
         guard let start = Int64(exactly: range.lowerBound) else { return true }
@@ -205,7 +158,7 @@ extension DocumentTree {
 }
 
 extension DocumentError {
-    /// What it means that something of a document could not be opened or looked at.
+    /// The meaning of an error of opening or looking at an entry of a document.
     fileprivate init(lookingFailed error: Errno, _ name: String) {
         let code: Code =
             switch error {

@@ -19,7 +19,7 @@ package actor DocumentReader {
         case failed(DocumentError)
     }
 
-    /// What the receiver takes besides plain content.
+    /// Encodings that the receiver takes besides plain content.
     package struct Encodings: Sendable {
         /// Bytes that it has already; nil when it has told none.
         package var signatures: SignatureIndex?
@@ -52,7 +52,7 @@ package actor DocumentReader {
         package init() {}
     }
 
-    /// What is read.
+    /// The document that is read.
     package nonisolated let document: ScannedDocument
 
     private nonisolated let executor: BlockingExecutor
@@ -268,7 +268,7 @@ final class CurrentFile {
         isSparse = entry.file?.isSparse ?? false
         name = files.tree.displayed(entry.path)
         opened = try files.open(file: index)
-        guard let version = entry.file?.version, opened.isOfVersion(version) else {
+        guard let version = entry.file?.version, opened.identity.isOf(version) else {
             throw DocumentError(.sourceChanged, name)
         }
         let number = opened.descriptor.rawValue

@@ -25,18 +25,6 @@ package enum DocumentScan {
     package static func scan(
         _ path: FilePath, _ selection: DocumentSelection = .all, room: ByteReservation? = nil
     ) throws(DocumentError) -> ScannedDocument {
-        try scan(path, selection, room: room, keepsInodes: nil)
-    }
-
-    /// The same.
-    ///
-    /// - Parameters:
-    ///   - keepsInodes: what is said of the file system: for tests.
-    ///   - walked: hears of each folder that was walked, likewise.
-    static func scan(
-        _ path: FilePath, _ selection: DocumentSelection = .all, room: ByteReservation? = nil, keepsInodes: Bool?,
-        walked: @escaping (EntryPath) -> Void = { _ in }
-    ) throws(DocumentError) -> ScannedDocument {
         let status: stat
         do {
             status = try SystemCalls.status(at: path)
@@ -45,29 +33,34 @@ package enum DocumentScan {
         }
         var document =
             status.st_mode & S_IFMT == S_IFDIR || !selection.isAll
-            ? try scanFolder(path, selection, room, keepsInodes, walked) : try scanFile(path, keepsInodes)
+            ? try scanFolder(path, selection, room) : try scanFile(path)
         document.identity = DocumentIdentity(FileIdentity(status), at: path, called: document.tree.label, selection)
         return document
     }
 
     private static func scanFolder(
-        _ path: FilePath, _ selection: DocumentSelection, _ room: ByteReservation?, _ keepsInodes: Bool?,
-        _ walked: @escaping (EntryPath) -> Void
+        _ path: FilePath, _ selection: DocumentSelection, _ room: ByteReservation?
     ) throws(DocumentError) -> ScannedDocument {
         let label = try label(ofFolder: path)
         for _ in 1..<attempts {
-            do {
-                return try scanFolder(path, label, selection, room, keepsInodes, walked)
+            do throws(DocumentError) {
+                let document = try walk(path, label, selection, room)
+                guard document.tree.layout.chunkCount == 0 else { return document }
+                // Of one without bytes nothing is ever read, so nobody looks at it later. Its folders are walked one
+                // after the other, and an entry that moves from one to another may be found in neither.
+                let version = try walk(path, label, selection, nil).tree.version
+                guard version == document.tree.version else { throw DocumentError(.sourceChanged, path.displayed) }
+                return document
             } catch {
                 guard error.code == .sourceChanged else { throw error }
                 // The next walk takes the room of this one.
                 if let room { room.shrink(by: room.bytes) }
             }
         }
-        return try scanFolder(path, label, selection, room, keepsInodes, walked)
+        return try walk(path, label, selection, room)
     }
 
-    private static func scanFile(_ path: FilePath, _ keepsInodes: Bool?) throws(DocumentError) -> ScannedDocument {
+    private static func scanFile(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
         let opened = try DocumentSource.open(path)
         let (source, status): (DocumentSource, stat)
         do {
@@ -76,16 +69,15 @@ package enum DocumentScan {
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        let identity = FileIdentity(status, of: opened.file, keepsInodes: keepsInodes)
+        let identity = FileIdentity(status, in: FileSystem(of: opened.file))
         let file = DocumentEntry.File(status, identity)
         let tree = try DocumentTree(
             file: file, called: source.label, modified: identity.modified, permissions: status.permissionBits)
         return ScannedDocument(path: path, tree: tree, leftOut: .init())
     }
 
-    private static func scanFolder(
-        _ path: FilePath, _ label: DocumentLabel, _ selection: DocumentSelection, _ room: ByteReservation?,
-        _ keepsInodes: Bool?, _ walked: @escaping (EntryPath) -> Void
+    private static func walk(
+        _ path: FilePath, _ label: DocumentLabel, _ selection: DocumentSelection, _ room: ByteReservation?
     ) throws(DocumentError) -> ScannedDocument {
         let root: OwnedDescriptor
         do {
@@ -93,12 +85,9 @@ package enum DocumentScan {
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        var walk = FolderWalk(path, label, selection, room, keepsInodes: keepsInodes, walked: walked)
+        var walk = FolderWalk(path, label, selection, room)
         try walk.walk(root, at: .root)
-        let document = try walk.finish()
-        // Of one without bytes nothing is ever read, so that nobody looks at the whole of it later.
-        if document.tree.layout.chunkCount == 0 { try DocumentFiles(document).requireUntouchedFolder() }
-        return document
+        return try walk.finish()
     }
 
     /// The last name of the path, or of what it stands for: `baton offer .` offers this folder under its own name.

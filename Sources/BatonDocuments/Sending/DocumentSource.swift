@@ -21,10 +21,10 @@ package struct DocumentSource: Sendable, Hashable {
     /// Which document it is, whatever is in it.
     package let document: DocumentIdentity
 
-    /// What is in it, where it is a folder.
+    /// Its contents if it is a folder.
     package let folder: Folder?
 
-    /// What is known of a folder that was walked.
+    /// Properties of a folder that was walked.
     package struct Folder: Sendable, Hashable {
         /// Bytes of all files.
         package let size: UInt64
@@ -86,7 +86,7 @@ package struct DocumentSource: Sendable, Hashable {
             let file = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
             let status = try SystemCalls.status(of: file)
             try requireRegular(status, path)
-            let identity = FileIdentity(status, of: file)
+            let identity = FileIdentity(status, in: FileSystem(of: file))
             if identity.size == 0 { try requireEmpty(file, path) }
             let label = try DocumentLabel(of: path)
             let source = DocumentSource(
@@ -148,8 +148,7 @@ package struct FileIdentity: Sendable, Hashable {
 
     /// The file system.
     package let device: UInt64
-    /// The file's number in it. If the file system does not keep numbers, it is the time at which the file was made, in
-    /// nanoseconds since 1970, or 0 if that is not kept either.
+    /// The file's number in it; 0 if the file system does not keep numbers.
     package private(set) var inode: UInt64
     /// Bytes.
     package let size: UInt64
@@ -166,24 +165,22 @@ package struct FileIdentity: Sendable, Hashable {
         changed = Time(seconds: Int64(status.st_ctim.tv_sec), nanoseconds: Int64(status.st_ctim.tv_nsec))
     }
 
-    /// The state of an open file, as it is told of it at any time.
-    ///
-    /// - Parameter keepsInodes: what is said of the file system: for tests.
-    init(_ status: stat, of file: borrowing OwnedDescriptor, keepsInodes: Bool? = nil) {
+    /// The state of a file of a file system.
+    init(_ status: stat, in system: FileSystem) {
         self.init(status)
-        if !(keepsInodes ?? FileSystem(of: file).keepsInodes) { inode = SystemCalls.birth(of: file) }
+        if !system.keepsInodes { inode = 0 }
     }
 
-    /// The same where the file system does not keep the file's number.
-    func told(byBirth birth: UInt64) -> FileIdentity {
-        var identity = self
-        identity.inode = birth
-        return identity
+    /// Whether this is the state of a version, which was told with the file's number or without it.
+    func isOf(_ version: FileVersion) -> Bool {
+        var unnumbered = self
+        unnumbered.inode = 0
+        return version == FileVersion(of: self) || version == FileVersion(of: unnumbered)
     }
 }
 
 extension DocumentError {
-    /// What it means that a document could not be opened for reading.
+    /// The meaning of an error of opening a document for reading.
     init(openingFailed error: Errno, _ path: FilePath) {
         let code: Code =
             switch error {

@@ -22,8 +22,6 @@ struct FolderWalk {
     private let label: DocumentLabel
     private let selection: DocumentSelection
     private let room: ByteReservation?
-    private let keepsInodes: Bool?
-    private let walked: (EntryPath) -> Void
     private var builder: DocumentTree.Builder
     private var leftOut = ScannedDocument.LeftOut()
     /// Names that were read, with those that are still to be looked at.
@@ -31,19 +29,13 @@ struct FolderWalk {
     /// The folders that are being walked: what is among them again is a loop, which mounts can make.
     private var open: [Place] = []
 
-    /// - Parameters:
-    ///   - keepsInodes: what is said of the file systems: for tests.
-    ///   - walked: hears of each folder that was walked, likewise.
     init(
-        _ path: FilePath, _ label: DocumentLabel, _ selection: DocumentSelection = .all,
-        _ room: ByteReservation? = nil, keepsInodes: Bool? = nil, walked: @escaping (EntryPath) -> Void = { _ in }
+        _ path: FilePath, _ label: DocumentLabel, _ selection: DocumentSelection = .all, _ room: ByteReservation? = nil
     ) {
         self.path = path
         self.label = label
         self.selection = selection
         self.room = room
-        self.keepsInodes = keepsInodes
-        self.walked = walked
         builder = DocumentTree.Builder(label, room: room)
     }
 
@@ -67,10 +59,10 @@ struct FolderWalk {
         let names = try names(in: folder, at: entry)
         let listSize = names.reduce(0) { $0 + $1.count + Self.nameOverhead }
         guard room?.grow(by: listSize) ?? true else { throw DocumentError(.busy, path.displayed) }
-        let keepsInodes = self.keepsInodes ?? FileSystem(of: folder).keepsInodes
+        let system = FileSystem(of: folder)
         for name in names {
             guard !Task.isCancelled else { throw DocumentError(.cancelled, path.displayed) }
-            try take(name, in: folder, keepsInodes, at: entry)
+            try take(name, in: folder, system, at: entry)
         }
         room?.shrink(by: listSize)
         open.removeLast()
@@ -79,16 +71,15 @@ struct FolderWalk {
         guard hasOthers || (then.modified == now.modified && then.changed == now.changed) else {
             throw DocumentError(.sourceChanged, displayed(entry))
         }
-        walked(entry)
     }
 
     private mutating func take(
-        _ name: [UInt8], in folder: borrowing OwnedDescriptor, _ keepsInodes: Bool, at parent: EntryPath
+        _ name: [UInt8], in folder: borrowing OwnedDescriptor, _ system: FileSystem, at parent: EntryPath
     ) throws(DocumentError) {
         let entry = try parent.below(name, of: path)
         do {
             let status = try SystemCalls.status(ofName: name, in: folder)
-            var identity = FileIdentity(status)
+            let identity = FileIdentity(status, in: system)
             let modified = identity.modified
             switch status.st_mode & S_IFMT {
             case S_IFDIR:
@@ -96,7 +87,6 @@ struct FolderWalk {
                 try walk(child, at: entry)
             case S_IFREG:
                 guard try isReadable(name, in: folder, isEmpty: status.st_size == 0) else { return leftOut.add(entry) }
-                if !keepsInodes { identity = identity.told(byBirth: try SystemCalls.birth(ofName: name, in: folder)) }
                 let file = DocumentEntry.File(status, identity)
                 try builder.append(
                     DocumentEntry(
@@ -176,7 +166,7 @@ struct FolderWalk {
         }
     }
 
-    /// What it means that an entry could not be looked at: what is gone, or is something else by now, was changed.
+    /// The meaning of an error of looking at an entry. An entry that is gone, or is something else by now, was changed.
     private func failure(_ error: Errno, _ entry: EntryPath) -> DocumentError {
         let code: DocumentError.Code =
             switch error {

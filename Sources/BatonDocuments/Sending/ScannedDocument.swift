@@ -9,9 +9,9 @@ package struct ScannedDocument: Sendable {
     package let path: FilePath
     /// The entries of the folder that belong to it.
     package let selection: DocumentSelection
-    /// What it consists of.
+    /// Its entries.
     package let tree: DocumentTree
-    /// What is in the folder and will not be sent.
+    /// Entries of the folder that will not be sent.
     package let leftOut: LeftOut
     /// Which document it is, whatever is in it.
     package internal(set) var identity = DocumentIdentity.unknown
@@ -67,9 +67,9 @@ extension FileVersion {
     /// The version of a file in this state: XXH3-128 of inode, size and both times.
     ///
     /// The device's number is not in it: it changes with the order in which disks are found. If the file system does
-    /// not keep inodes, the time at which the file was made takes the place of the inode. Without that, two files that
-    /// are equal in all else could exchange their names. Everything is kept as 8 bytes, big endian. It tells states of
-    /// one path apart and is no secret; it is no checksum of the content.
+    /// not keep inodes, 0 takes the place of the inode, so nobody notices if two files that are equal in all else
+    /// exchange their names. Everything is kept as 8 bytes, big endian. It tells states of one path apart and is no
+    /// secret; it is no checksum of the content.
     init(of identity: FileIdentity) {
         let numbers = [
             identity.inode, identity.size, UInt64(bitPattern: identity.modified.seconds),

@@ -6,7 +6,7 @@ import Glibc
 import SystemPackage
 
 extension SystemCalls {
-    /// What `fstat` says about an open file, once whatever is written to the file from now on changes what it says.
+    /// The status of an open file, once whatever is written to the file from now on changes what it says.
     ///
     /// By itself that is so of who begins to write. Two do not begin: a store to a mapped page that is not on disk yet
     /// touches no time, and a long write touches it at its start only. So mapped pages are write-protected, and a write
@@ -45,7 +45,7 @@ private enum FileClock {
             clock_gettime(CLOCK_REALTIME_COARSE, &now) == 0, clock_getres(CLOCK_REALTIME_COARSE, &resolution) == 0
         else { return nil }
         let seconds = time.seconds &- Int64(now.tv_sec)
-        // What is further ahead is of a clock that was set back since: no edit has that time.
+        // A time further ahead is of a clock that was set back since. No edit has it.
         guard seconds == 0 || seconds == 1 else { return nil }
         let ahead = seconds * 1_000_000_000 + time.nanoseconds - Int64(now.tv_nsec)
         guard ahead >= 0, ahead <= Int64(resolution.tv_nsec) else { return nil }

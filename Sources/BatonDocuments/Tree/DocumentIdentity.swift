@@ -27,15 +27,13 @@ package struct DocumentIdentity: Sendable, Hashable {
     /// If the file system keeps no numbers, nothing stands for the file, and the folder's path for the place. Each
     /// selection of entries is a document of its own, so that the part of one is not spent on another. Its names belong
     /// to its place, and nothing stands for the file.
-    ///
-    /// - Parameter keepsInodes: what is said of the file system: for tests.
     init(
         _ document: FileIdentity, at path: FilePath, called label: DocumentLabel,
-        _ selection: DocumentSelection = .all, keepsInodes: Bool? = nil
+        _ selection: DocumentSelection = .all
     ) {
         let name = selection.names.reduce(label.bytes) { $0 + [UInt8(ascii: "/")] + $1 }
-        let place = Self.folder(of: path).flatMap { Self.checksum(of: name, in: $0, keepsInodes) }
-        let file = selection.isAll ? Self.checksum(of: document, at: path, keepsInodes) : nil
+        let place = Self.folder(of: path).flatMap { Self.checksum(of: name, in: $0) }
+        let file = selection.isAll ? Self.checksum(of: document, at: path) : nil
         self.init(file: file ?? [], place: place ?? [])
     }
 
@@ -59,12 +57,10 @@ package struct DocumentIdentity: Sendable, Hashable {
     }
 
     /// Checksum of a name in a folder; nil where the folder cannot be looked at.
-    private static func checksum(
-        of name: [UInt8], in folder: FilePath, _ keepsInodes: Bool?
-    ) -> [UInt8]? {
+    private static func checksum(of name: [UInt8], in folder: FilePath) -> [UInt8]? {
         guard let status = try? SystemCalls.status(at: folder) else { return nil }
         let identity = FileIdentity(status)
-        if let checksum = checksum(of: identity, at: folder, keepsInodes, name) { return checksum }
+        if let checksum = checksum(of: identity, at: folder, name) { return checksum }
         let path = (try? FileLookup.resolved(folder)) ?? folder
         return checksum(path.withPlatformString { [UInt8](bytesOf: $0) } + [0] + name)
     }
@@ -74,10 +70,10 @@ package struct DocumentIdentity: Sendable, Hashable {
     /// The device's number stands for the file system only where nothing else does: a disk that was put in again, or
     /// slept, has another one.
     private static func checksum(
-        of file: FileIdentity, at path: FilePath, _ keepsInodes: Bool?, _ rest: [UInt8] = []
+        of file: FileIdentity, at path: FilePath, _ rest: [UInt8] = []
     ) -> [UInt8]? {
         let system = try? FileSystem(at: path)
-        guard keepsInodes ?? system?.keepsInodes ?? true else { return nil }
+        guard system?.keepsInodes ?? true else { return nil }
         var writer = FieldWriter()
         writer.append(system?.number ?? file.device)
         writer.append(file.inode)

@@ -31,7 +31,7 @@ struct DocumentScanTests {
         #expect(file.isExecutable && !file.isSparse)
         let files = try DocumentFiles(document)
         let opened = try files.open(file: 0)
-        let isOffered = opened.isOfVersion(file.version)
+        let isOffered = opened.identity.isOf(file.version)
         #expect(isOffered)
         #expect(try FolderFixture.read(opened, 0..<3) == [1, 2, 3])
         #expect(document.leftOut.message == nil)
@@ -215,39 +215,6 @@ struct DocumentScanTests {
         #expect(try DocumentScan.scan(folder).tree.entryCount == 51)
     }
 
-    enum Move: CaseIterable {
-        case file, link, content
-    }
-
-    @Test("What moves to where it was walked already is not missed in a folder without bytes", arguments: Move.allCases)
-    func movedMeanwhile(_ move: Move) throws {
-        let (first, second) = (try scratch.makeFolder("folder/a"), try scratch.makeFolder("folder/b"))
-        switch move {
-        case .file: try scratch.makeFile("folder/b/x", [])
-        case .link: try SystemCalls.call { symlink("y", second.appending("x").string) }
-        case .content:
-            try scratch.makeFile("folder/a/x", [])
-            try scratch.makeFile("folder/b/x", [1])
-        }
-        // So that another time of theirs is another one, however coarse the file system's clock is.
-        for path in [first, second] { try DocumentFixture.backdate(path) }
-        var hasMoved = false
-        let document = try DocumentScan.scan(folder, keepsInodes: nil) { entry in
-            guard entry.description == "a", !hasMoved else { return }
-            hasMoved = true
-            if move == .content { truncate(second.appending("x").string, 0) }
-            do {
-                if move == .content { try DocumentFixture.write([1], to: first.appending("x")) }
-            } catch {
-                Issue.record(error)
-            }
-            if move != .content { rename(second.appending("x").string, first.appending("x").string) }
-        }
-        #expect(hasMoved)
-        #expect(paths(document) == ["", "a", "a/x", "b"] + (move == .content ? ["b/x"] : []))
-        #expect(document.tree.size == (move == .content ? 1 : 0))
-    }
-
     @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
     func mountsBelongToTheFolderAndLoopsEnd() throws {
         let mounted = try MountedFolder(tmpfsAt: try scratch.makeFolder("folder/mounted"), size: 1 << 20)
@@ -273,7 +240,7 @@ struct DocumentScanTests {
         let document = try DocumentScan.scan(folder)
         let files = try DocumentFiles(document)
         let before = try files.open(file: 0)
-        let isOffered = before.isOfVersion(try #require(document.tree.entry(ofFile: 0).file).version)
+        let isOffered = before.identity.isOf(try #require(document.tree.entry(ofFile: 0).file).version)
         #expect(isOffered)
         #expect(try before.currentIdentity() == before.identity)
         var isThere = true
@@ -308,7 +275,7 @@ struct DocumentScanTests {
         let document = try DocumentScan.scan(folder)
         let files = try DocumentFiles(document)
         try SystemCalls.call { rename(folder.string, scratch.filePath.appending("moved").string) }
-        let isOffered = try files.open(file: 0).isOfVersion(try #require(document.tree.entry(ofFile: 0).file).version)
+        let isOffered = try files.open(file: 0).identity.isOf(try #require(document.tree.entry(ofFile: 0).file).version)
         #expect(isOffered)
     }
 }

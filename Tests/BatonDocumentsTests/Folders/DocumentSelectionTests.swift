@@ -69,23 +69,6 @@ struct DocumentSelectionTests {
         #expect(await DocumentFixture.code { _ = try DocumentScan.scan(file, gone) } == .missing)
     }
 
-    @Test("What comes beside the selected entries during a walk is no change")
-    func neighbours() async throws {
-        try DocumentFixture.backdate(folder)
-        func scan(_ selection: DocumentSelection) async -> DocumentError.Code? {
-            var count = 0
-            return await DocumentFixture.code {
-                _ = try DocumentScan.scan(folder, selection, keepsInodes: nil) { entry in
-                    guard !entry.isRoot else { return }
-                    count += 1
-                    _ = try? scratch.makeFile("folder/new\(selection.names.count).\(count)", [])
-                }
-            }
-        }
-        #expect(await scan(try selection("photos")) == nil)
-        #expect(await scan(.all) == .sourceChanged)
-    }
-
     enum Change: CaseIterable {
         case none, otherAdded, otherEdited, otherRemoved, edited, addedBelow, removed
     }
