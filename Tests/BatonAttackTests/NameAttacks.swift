@@ -33,9 +33,9 @@ struct NameAttacks {
         let before = try outside()
         let folder = try DestinationFolder(FilePath(destination.path))
         let part = Array(".part-\(UUID().uuidString)".utf8)
-        _ = try folder.makeFile(part, for: label)
-        defer { folder.remove(part) }
-        try? folder.rename(part, to: label)
+        _ = try folder.make(part, isFolder: false, for: label)
+        defer { try? SystemCalls.remove(part, from: folder.file, isFolder: false) }
+        _ = try? folder.rename(part, to: label, .own, isFolder: false)
         return try outside() != before
     }
 
@@ -79,8 +79,8 @@ struct NameAttacks {
             }
             let folder = try DestinationFolder(FilePath(destination.path))
             let part = Array(".part".utf8)
-            _ = try folder.makeFile(part, for: label)
-            try folder.rename(part, to: label)
+            _ = try folder.make(part, isFolder: false, for: label)
+            _ = try folder.rename(part, to: label, .own, isFolder: false)
             return Outcome(
                 succeeds: FileManager.default.fileExists(
                     atPath: destination.appendingPathComponent("report.pdf").path))
@@ -95,9 +95,11 @@ struct NameAttacks {
             #expect(throws: DocumentError.self, "\(name)") { try DocumentLabel(bytes) }
             let folder = try DestinationFolder(FilePath(destination.path))
             let label = DocumentLabel(unchecked: bytes)
-            _ = try folder.makeFile(Array(".part".utf8), for: label)
-            #expect(throws: DocumentError.self, "\(name)") { try folder.rename(Array(".part".utf8), to: label) }
-            folder.remove(Array(".part".utf8))
+            _ = try folder.make(Array(".part".utf8), isFolder: false, for: label)
+            #expect(throws: DocumentError.self, "\(name)") {
+                try folder.rename(Array(".part".utf8), to: label, .own, isFolder: false)
+            }
+            try SystemCalls.remove(Array(".part".utf8), from: folder.file, isFolder: false)
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: destination.path).isEmpty)
     }
@@ -114,8 +116,8 @@ struct NameAttacks {
             try FileManager.default.removeItem(at: place)
             try FileManager.default.createSymbolicLink(at: place, withDestinationURL: target)
             if !defence.isOn { folder = try DestinationFolder(FilePath(place.path)) }
-            _ = try? folder.makeFile(Array(".part".utf8), for: label)
-            try? folder.rename(Array(".part".utf8), to: label)
+            _ = try? folder.make(Array(".part".utf8), isFolder: false, for: label)
+            _ = try? folder.rename(Array(".part".utf8), to: label, .own, isFolder: false)
             return Outcome(succeeds: try !FileManager.default.contentsOfDirectory(atPath: target.path).isEmpty)
         }
     }
@@ -130,7 +132,7 @@ struct NameAttacks {
                 at: destination.appendingPathComponent(name), withDestinationURL: victim)
             let folder = try DestinationFolder(FilePath(destination.path))
             let label = try DocumentLabel(Array("a".utf8))
-            guard let file = try folder.makeFile(Array(name.utf8), for: label) else { return .refused }
+            guard let file = try? folder.make(Array(name.utf8), isFolder: false, for: label) else { return .refused }
             var (there, here) = (stat(), stat())
             #expect(fstat(file.rawValue, &here) == 0 && stat(victim.path, &there) == 0)
             return Outcome(succeeds: here.st_ino == there.st_ino)
@@ -138,10 +140,10 @@ struct NameAttacks {
         try await attack("a file of the user under the name that the document gets at its end") {
             let label = try DocumentLabel(Array("report".utf8))
             let folder = try DestinationFolder(FilePath(destination.path))
-            _ = try folder.makeFile(Array(".part".utf8), for: label)
+            _ = try folder.make(Array(".part".utf8), isFolder: false, for: label)
             let own = destination.appendingPathComponent("report")
             try Data("precious".utf8).write(to: own)
-            try? folder.rename(Array(".part".utf8), to: label)
+            _ = try? folder.rename(Array(".part".utf8), to: label, .own, isFolder: false)
             return Outcome(succeeds: try Data(contentsOf: own) != Data("precious".utf8))
         }
         #expect(try String(contentsOf: victim, encoding: .utf8) == "precious")
