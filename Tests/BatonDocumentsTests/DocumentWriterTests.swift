@@ -71,6 +71,14 @@ extension DocumentWriter {
         return writer
     }
 
+    /// Writes these bytes, and waits until they are written.
+    @discardableResult
+    func write(_ bytes: Buffer) async throws(DocumentError) -> Progress {
+        _ = try await submit(bytes)
+        try await settle(leaving: 0)
+        return progress
+    }
+
     /// Writes these bytes in buffers of `size`.
     func write(_ bytes: [UInt8], by size: Int = 300_000) async throws {
         for start in stride(from: 0, to: bytes.count, by: size) {

@@ -104,7 +104,8 @@ struct DocumentVersionTests {
             let pool = BufferPool()
             let reader = try await DocumentReader.open(try DocumentScan.scan(document), ranges: [0..<1], pool: pool)
             while let records = try await reader.next() {
-                try await writer.write(records.buffer)
+                _ = try await writer.submit(records.buffer)
+                try await writer.settle(leaving: 0)
                 pool.release(records.buffer)
             }
             await reader.close()

@@ -65,6 +65,12 @@ package actor DocumentWriter {
     private nonisolated let reception: Reception
     private var state = State.receiving
     private var hasBegun = false
+    /// Buffers that the thread has, the oldest first. With one behind the one that it writes, it never waits for a loop
+    /// that decrypts what comes next.
+    private var underWay: [Buffer] = []
+    private var free: Buffer?
+    private var failure: DocumentError?
+    private var waiter: CheckedContinuation<Void, Never>?
 
     /// The loop of the connection.
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -153,24 +159,55 @@ package actor DocumentWriter {
         hasBegun = true
     }
 
-    /// Takes the next bytes of the chunk records, cut anywhere. They are on loan until it returns. Which chunks they
-    /// are has to be known: ``begin(_:)`` comes first.
+    /// Takes the next bytes of the chunk records, cut anywhere, and waits until at most two buffers are under way. Each
+    /// is on loan until it is returned, or ``finish()`` or ``end()`` returns. ``begin(_:)`` comes first.
     ///
-    /// Bytes are written as they come. Larger buffers cost fewer calls (256 KiB or more are best).
-    ///
-    /// - Throws: `checksumMismatch`, `badRecord`, `excess`, `destinationFull`, `writeFailed`, ...; the transfer has
-    ///   ended then, and every later call throws the same. `cancelled` after ``commit()`` or ``end()``.
-    @discardableResult
-    package func write(_ bytes: Buffer) async throws(DocumentError) -> Progress {
+    /// - Returns: a buffer that came before and is not on loan any more.
+    /// - Throws: `checksumMismatch`, `badRecord`, `excess`, `destinationFull`, `writeFailed`, ... of these bytes or of
+    ///   earlier ones; the transfer has ended then, and every later call throws the same. `cancelled` after
+    ///   ``commit()`` or ``end()``.
+    package func submit(_ bytes: Buffer) async throws(DocumentError) -> Buffer? {
         precondition(hasBegun, "nobody has said which chunks these bytes are of: call begin(_:) first")
-        progress = try await ending { (reception) throws(DocumentError) in try reception.write(bytes) }
-        return progress
+        try await settle(leaving: 1)
+        underWay.append(bytes)
+        thread.submit { [reception] in
+            Result { () throws(DocumentError) in try reception.write(bytes) }
+        } completion: { result in
+            self.assumeIsolated { $0.note(result) }
+        }
+        defer { free = nil }
+        return free
+    }
+
+    /// Bytes, from the next one on, to where a record begins, if those that are under way are whole chunks.
+    package var bytesToNextRecord: Int {
+        let left = progress.bytesToNextRecord - underWay.reduce(0) { $0 + $1.count }
+        return left >= 0 ? left : (ChunkRecord.plainSize - -left % ChunkRecord.plainSize) % ChunkRecord.plainSize
+    }
+
+    private func note(_ result: Result<Progress, DocumentError>) {
+        free = underWay.removeFirst()
+        switch result {
+        case .success(let progress): self.progress = progress
+        case .failure(let error): failure = failure ?? error
+        }
+        waiter?.resume()
+        waiter = nil
+    }
+
+    /// Waits until at most so many buffers are under way.
+    func settle(leaving count: Int) async throws(DocumentError) {
+        while underWay.count > count { await withCheckedContinuation { waiter = $0 } }
+        guard let failure else { return try requireReceiving() }
+        await end(with: failure)
+        throw failure
     }
 
     /// The records that were begun have ended.
     ///
     /// - Throws: `incomplete` when something of them is missing. The transfer has ended then.
     package func finish() async throws(DocumentError) {
+        try await settle(leaving: 0)
         try await ending { (reception) throws(DocumentError) in try reception.finish() }
     }
 
@@ -181,7 +218,7 @@ package actor DocumentWriter {
     ///   `destinationExists` when somebody made something of that name meanwhile, `writeFailed`, `destinationFull`,
     ///   ...; the transfer has ended then.
     package func commit() async throws(DocumentError) -> FilePath {
-        try requireReceiving()
+        try await settle(leaving: 0)
         do {
             let path = try await Self.cancelling(thread) { [reception] (isCancelled) throws(DocumentError) in
                 let path = try reception.commit(unless: isCancelled)

@@ -95,6 +95,8 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
                     handle: { (event) throws(DocumentError) in try content.take(event) })
             }
         } catch {
+            // Bytes that are under way say nothing any more.
+            verifier = nil
             // Chunks that came before the error are kept, unless the disk has failed as well.
             try? content.note()
             throw error

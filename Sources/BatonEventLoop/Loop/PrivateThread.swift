@@ -59,6 +59,16 @@ package final class PrivateThread: Sendable {
         return try result.get()
     }
 
+    /// Runs `work` on the thread, after earlier work, and then `completion` on the loop. Callable from anywhere.
+    package func submit<Value: Sendable>(
+        _ work: @escaping @Sendable () -> Value, completion: @escaping @Sendable (Value) -> Void
+    ) {
+        worker.append { [results] in
+            let value = work()
+            results.add { completion(value) }
+        }
+    }
+
     /// Runs `work` on the thread, after earlier work, and does not wait. Callable from anywhere.
     package func submit(_ work: @escaping @Sendable () -> Void) {
         worker.append(work)

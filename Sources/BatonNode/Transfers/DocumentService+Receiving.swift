@@ -294,20 +294,19 @@ extension DocumentService {
         var spent: Buffer?
         while true {
             report.begin(.link)
-            let (start, before, reused) = (LinkWait.Mark(stream.connection.loop), last, spent)
+            let (start, reused) = (LinkWait.Mark(stream.connection.loop), spent)
             // A whole chunk in one piece, with its content where it can be written from.
             let framing = Framing(
                 recordSize: ChunkRecord.plainSize, alignedByte: ChunkRecord.headerSize,
-                distance: last.bytesToNextRecord)
+                distance: writer.bytesToNextRecord)
             let received = try await watch.bound("nothing more of the document came") {
                 try await stream.read(atLeast: ChunkRecord.plainSize, reusing: reused, framing: framing)
             }
             guard let received else { break }
-            spent = received
             var waited = LinkWait()
             waited.add(from: start, to: LinkWait.Mark(stream.connection.loop))
             if waited.whole >= stallDeadline {
-                let left = writer.tree.size - min(writer.tree.size, before.verifiedByteCount)
+                let left = writer.tree.size - min(writer.tree.size, last.verifiedByteCount)
                 guard UInt64(received.count) >= min(UInt64(leastProgress), left) else {
                     throw HandoffError(
                         .timedOut, "only \(received.count) bytes of the document came in \(stallDeadline)")
@@ -315,15 +314,14 @@ extension DocumentService {
             }
             report.add(received: received.count)
             report.begin(.disk)
-            let writing = Instant.now
-            last = try await writer.write(received)
-            report.advance(to: last.verifiedByteCount, keeping: last.keptByteCount)
-            report.hear(last.sender)
-            let disk = last.diskTime - before.diskTime
-            // The rest of the time the loop was busy with what comes next, after the disk was done.
+            spent = try await writer.submit(received)
+            let written = writer.progress
+            report.advance(to: written.verifiedByteCount, keeping: written.keptByteCount)
+            report.hear(written.sender)
             report.note(
-                link: waited.link, disk: disk,
-                processor: max(.zero, Instant.now - writing - disk) + waited.processor)
+                link: waited.link, disk: written.diskTime - last.diskTime,
+                processor: written.processorTime - last.processorTime + waited.processor)
+            last = written
             let now = Instant.now
             if now - lastReport >= Self.progressInterval {
                 lastReport = now
@@ -331,6 +329,7 @@ extension DocumentService {
             }
         }
         try await writer.finish()
+        report.advance(to: writer.progress.verifiedByteCount, keeping: writer.progress.keptByteCount)
         try tell()
     }
 }
