@@ -9,13 +9,12 @@ import SystemPackage
 /// are.
 ///
 /// It is a file of this device, which a peer fills by what it sends; a power cut damages it. The first byte of an input
-/// tells how it is made: of the input's bytes alone, or of entries, marks and losses with damage.
+/// tells how it is made: of the input's bytes alone, or of entries and checkpoints with damage.
 enum JournalTarget: FuzzTarget {
     static let name = "journal"
     static let maximumLength = 1024
 
     private static let chunkCount: UInt64 = 24
-    private static let boot = BootID(text: "this boot")
 
     private static let path = Result {
         let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
@@ -28,53 +27,45 @@ enum JournalTarget: FuzzTarget {
         var input = Input(bytes)
         let setting = input.byte()
         let path = try path.get()
-        var (written, isDamaged): (Set<UInt64>, Bool) = ([], false)
+        var written: Set<UInt64> = []
         if setting & 1 == 0 {
             let file = try FileDescriptor.open(
                 path, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
             _ = try file.closeAfter { try file.writeAll(Array("baton journal 3\n".utf8) + input.remainder()) }
         } else {
-            (written, isDamaged) = try write(path, &input)
+            written = try write(path, &input)
         }
-        let isSameRun = setting & 2 == 0
-        let now = isSameRun ? boot : BootID(text: "another boot")
-        guard let (journal, content) = try TransferJournal.open(path, boot: now) else { return }
+        guard let (journal, content) = try TransferJournal.open(path) else { return }
         let chunks = content.header.tree.layout.chunkCount
-        for range in content.verified.ranges {
+        for range in content.vouched.ranges {
             expect(!range.isEmpty && range.upperBound <= chunks, "chunks that there are not: \(range)")
             expect(setting & 1 == 0 || range.allSatisfy(written.contains), "chunks that were not written: \(range)")
         }
         expect(
-            zip(content.verified.ranges, content.verified.ranges.dropFirst()).allSatisfy {
+            zip(content.vouched.ranges, content.vouched.ranges.dropFirst()).allSatisfy {
                 $0.upperBound < $1.lowerBound
             },
             "ranges that touch")
         for (chunk, _) in content.unsure {
-            expect(chunk < chunks && !content.verified.contains(chunk), "chunk \(chunk) is unsure")
+            expect(chunk < chunks && !content.vouched.contains(chunk), "chunk \(chunk) is unsure")
         }
-        expect(
-            !isSameRun || content.header.boot != now || content.unsure.isEmpty || setting & 1 == 0 || isDamaged,
-            "unsure in the same run")
         // It goes on after what was damaged.
         guard chunks > 0 else { return }
-        journal.beginRun()
         journal.append(0, ChunkChecksum(high: 1, low: 2))
-        try journal.flush()
-        guard let again = try TransferJournal.open(path, boot: now) else {
+        try journal.checkpoint()
+        guard let again = try TransferJournal.open(path) else {
             throw FuzzError("a journal cannot be read after it went on")
         }
-        expect(again.content.verified.contains(0), "what was written last is not there")
+        expect(again.content.vouched.contains(0), "what was written last is not there")
     }
 
     /// Writes a journal by its own means, and damages it.
     ///
-    /// - Returns: the chunks that an entry was written of, and whether there is damage.
-    private static func write(
-        _ path: FilePath, _ input: inout Input
-    ) throws -> (written: Set<UInt64>, isDamaged: Bool) {
+    /// - Returns: the chunks that an entry was written of.
+    private static func write(_ path: FilePath, _ input: inout Input) throws -> Set<UInt64> {
         let tree = try DocumentTree(
             file: .init(size: chunkCount << 20), called: DocumentLabel(Array("note.txt".utf8)))
-        let journal = try TransferJournal.create(at: path, JournalHeader(origin: "laptop", boot: boot, tree: tree))
+        let journal = try TransferJournal.create(at: path, JournalHeader(origin: "laptop", tree: tree))
         var written: Set<UInt64> = []
         var damage: [(place: Int, with: UInt8)] = []
         while !input.isEmpty {
@@ -83,9 +74,7 @@ enum JournalTarget: FuzzTarget {
             case 0...2:
                 journal.append(number % chunkCount, ChunkChecksum(high: number, low: number))
                 written.insert(number % chunkCount)
-            case 3: journal.mark(number)
-            case 4: journal.lose(number % chunkCount)
-            case 5 where kind & 8 != 0: _ = journal.distrust()
+            case 3, 4: try journal.checkpoint()
             case 5: try journal.flush()
             case _: damage.append((Int(number) << 3 | Int(kind >> 5), input.byte()))
             }
@@ -96,7 +85,7 @@ enum JournalTarget: FuzzTarget {
         if let (place, with) = damage.last, with == 0 { bytes.removeLast(min(place, bytes.count)) }
         let file = try FileDescriptor.open(path, .writeOnly, options: .truncate)
         _ = try file.closeAfter { try file.writeAll(bytes) }
-        return (written, !damage.isEmpty)
+        return written
     }
 
     static func seeds() -> [[UInt8]] {

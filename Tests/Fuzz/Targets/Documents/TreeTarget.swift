@@ -69,7 +69,7 @@ enum TreeTarget: FuzzTarget {
     }
 
     private static func checkJournal(of tree: DocumentTree) throws {
-        let header = JournalHeader(origin: "laptop", boot: BootID(text: "boot"), tree: tree)
+        let header = JournalHeader(origin: "laptop", tree: tree)
         let encoded = header.encodedTree
         guard let again = JournalHeader(JournalSummary(header, encoded), decodingTree: encoded[...]) else {
             throw FuzzError("a journal of the tree cannot be read")
