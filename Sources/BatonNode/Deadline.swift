@@ -56,6 +56,27 @@ func withDeadline<Value: Sendable>(
     }
 }
 
+/// Runs an operation until it ends. If `end` returns first, the operation is cancelled, and still says how it ended.
+///
+/// - Throws: what the operation or `end` throws.
+func running<Value: Sendable>(
+    _ operation: @escaping @Sendable () async throws -> Value, until end: @escaping @Sendable () async throws -> Void
+) async throws -> Value {
+    try await withThrowingTaskGroup(of: Value?.self) { group in
+        group.addTask { try await operation() }
+        group.addTask {
+            try await end()
+            return nil
+        }
+        defer { group.cancelAll() }
+        while let result = try await group.next() {
+            if let result { return result }
+            group.cancelAll()
+        }
+        throw _Concurrency.CancellationError()
+    }
+}
+
 private func currentTaskExecutor() -> (any TaskExecutor)? {
     withUnsafeCurrentTask { $0?.unownedTaskExecutor?.asTaskExecutor() }
 }

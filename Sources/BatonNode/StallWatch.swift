@@ -103,20 +103,9 @@ func withStallWatch<Value: Sendable>(
 ) async throws(HandoffError) -> Value {
     let watch = StallWatch(limit: limit)
     do {
-        return try await withThrowingTaskGroup(of: Value?.self) { group in
-            group.addTask { try await operation(watch) }
-            group.addTask {
-                try await watch.stalled(shortening: shortening)
-                return nil
-            }
-            defer { group.cancelAll() }
-            while let result = try await group.next() {
-                if let result { return result }
-                // The operation tells itself that it was given up.
-                group.cancelAll()
-            }
-            throw CancellationError()
-        }
+        // A wait that was given up says so itself.
+        return try await running(
+            { try await operation(watch) }, until: { try await watch.stalled(shortening: shortening) })
     } catch {
         throw HandoffError(documentCause: error)
     }

@@ -182,7 +182,8 @@ package actor DocumentWriter {
     /// Bytes, from the next one on, to where a record begins, if those that are under way are whole chunks.
     package var bytesToNextRecord: Int {
         let left = progress.bytesToNextRecord - underWay.reduce(0) { $0 + $1.count }
-        return left >= 0 ? left : (ChunkRecord.plainSize - -left % ChunkRecord.plainSize) % ChunkRecord.plainSize
+        let size = ChunkRecord.plainSize
+        return left >= 0 ? left : (left % size + size) % size
     }
 
     private func note(_ result: Result<Progress, DocumentError>) {

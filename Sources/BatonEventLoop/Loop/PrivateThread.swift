@@ -51,9 +51,10 @@ package final class PrivateThread: Sendable {
     ) async throws(Failure) -> Value {
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Value, Failure>, Never>) in
-            worker.append { [results] in
-                let result = Result { () throws(Failure) in try work() }
-                results.add { continuation.resume(returning: result) }
+            submit {
+                Result { () throws(Failure) in try work() }
+            } completion: {
+                continuation.resume(returning: $0)
             }
         }
         return try result.get()

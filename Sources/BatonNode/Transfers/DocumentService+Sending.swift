@@ -134,19 +134,7 @@ extension DocumentService {
         _ stream: BatonTransport.Stream, _ work: @escaping @Sendable () async throws(HandoffError) -> Value
     ) async throws(HandoffError) -> Value {
         do {
-            return try await withThrowingTaskGroup(of: Value?.self) { group in
-                group.addTask { try await work() }
-                group.addTask {
-                    await stream.untilClosedOrCancelled()
-                    return nil
-                }
-                defer { group.cancelAll() }
-                while let result = try await group.next() {
-                    if let result { return result }
-                    group.cancelAll()
-                }
-                throw CancellationError()
-            }
+            return try await running(work, until: { await stream.untilClosedOrCancelled() })
         } catch {
             throw HandoffError(documentCause: error)
         }
