@@ -34,13 +34,14 @@ final class ContinuedHandoff: Sendable {
         }
     }
 
-    init(_ request: NodeContinue, over client: NodeClient) {
+    init(_ question: NodeQuestion<WireContinueRequest>, over client: NodeClient) {
+        let request = question.request
         device = request.device
-        document = request.document
-        arrival = request.document.map(DocumentArrival.init)
-        id = request.handoffID
+        document = request.hasDocument ? request.document : nil
+        arrival = document.map(DocumentArrival.init)
+        id = Array(request.handoffID)
         self.client = client
-        hold = Lock(.unanswered(request.stream, isLetGo: false))
+        hold = Lock(.unanswered(question.stream, isLetGo: false))
     }
 
     /// Opens a stream to the application that offers the activity.

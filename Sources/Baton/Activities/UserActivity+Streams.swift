@@ -32,10 +32,10 @@ extension UserActivity {
     }
 
     /// Gives a stream that the continuing device opened to the delegate, and returns when the delegate is done with it.
-    func serve(_ request: NodeStreamRequest) async {
-        guard !isInvalidated else { return await request.refuse(.activityEnded) }
+    func serve(_ question: NodeQuestion<WireContinuationStreamRequest>) async {
+        guard !isInvalidated else { return await question.fail(.activityEnded) }
         guard content.supportsContinuationStreams, let delegate else {
-            return await request.refuse(
+            return await question.fail(
                 HandoffError(.streamsUnsupported, "the activity has no continuation streams"))
         }
         let isWithinBound = state.withLock { state in
@@ -44,11 +44,11 @@ extension UserActivity {
             return true
         }
         guard isWithinBound else {
-            return await request.refuse(
+            return await question.fail(
                 HandoffError(.limitExceeded, "\(Self.streamBound) streams of this activity are open already"))
         }
-        if let stream = try? await request.accept() {
-            let end = StreamEnd(stream)
+        if (try? await question.stream.respond(.continuationStream(.init()))) != nil {
+            let end = StreamEnd(question.stream)
             await delegate.userActivity(
                 self, didReceive: ContinuationInput(end: end), outputStream: ContinuationOutput(end: end))
         }

@@ -10,7 +10,7 @@ final class ActivityRoster: Sendable {
     private struct Entry: Sendable {
         weak var activity: UserActivity?
         /// Learns when the document's activity becomes current and when it no longer is.
-        weak var document: DocumentChanges?
+        weak var document: Watchers<Document.Change>?
     }
 
     private struct State {
@@ -42,7 +42,7 @@ final class ActivityRoster: Sendable {
 
     /// Makes a document's watchers hear, in order, when the activity becomes current and when it no longer is; `nil`:
     /// they hear nothing further.
-    func follow(_ id: ActivityIdentifier, for document: DocumentChanges?) {
+    func follow(_ id: ActivityIdentifier, for document: Watchers<Document.Change>?) {
         state.withLock { $0.activities[id]?.document = document }
     }
 

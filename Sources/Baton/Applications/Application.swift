@@ -19,7 +19,8 @@ public final class Application: Sendable {
     let deadlines: ApplicationDeadlines
     let roster = ActivityRoster()
     private let session: NodeSession
-    private let nodeStates = NodeStateBoard()
+    /// At most 64 watchers at a time. A slow one misses the states between.
+    private let nodeStates = Watchers<NodeState>(waitingBound: 1, bound: 64, latest: .idle)
     private let state = Lock(State())
 
     private struct State {

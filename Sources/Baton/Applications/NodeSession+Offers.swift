@@ -55,7 +55,7 @@ extension NodeSession {
 
     /// Asks again when others may have gone: until then nothing is continued here.
     private func retryRegistration(because reason: String) {
-        states.set(.missing(reason: reason))
+        states.tell(.missing(reason: reason), isLatest: true)
         let wait = registrationWait ?? deadlines.shortestRetry
         registrationWait = min(wait * 2, deadlines.longestRetry)
         registrationRetry = Task { [weak self] in

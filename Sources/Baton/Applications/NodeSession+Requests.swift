@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonMessages
+import SwiftProtobuf
 
 /// The node's requests to an application.
 extension NodeSession {
@@ -10,77 +11,72 @@ extension NodeSession {
         Task {
             switch request {
             case .willSave(let question): await save(question)
-            case .continuationStream(let request): await serve(request)
+            case .continuationStream(let question): await serve(question)
             case .willContinue(let question): await willContinue(question)
-            case .continueActivity(let request): await continueActivity(request, over: client)
+            case .continueActivity(let question): await continueActivity(question, over: client)
             case .didFail(let news): await didFail(news)
             }
         }
     }
 
-    private func save(_ question: NodeWillSave) async {
-        guard let activity = roster[ActivityIdentifier(bytes: question.activityID)] else {
+    private func save(_ question: NodeQuestion<WireWillSaveRequest>) async {
+        guard let activity = roster[ActivityIdentifier(bytes: Array(question.request.activityID))] else {
             return await question.fail(.activityEnded)
         }
         do throws(HandoffError) {
             // The node may no longer wait for the answer; then the error has no receiver.
-            try await question.answer(try await activity.savedState())
+            try await question.answer(.willSave(try await activity.savedState()))
         } catch {
             await question.fail(error)
         }
     }
 
-    private func serve(_ request: NodeStreamRequest) async {
-        guard let activity = roster[ActivityIdentifier(bytes: request.activityID)] else {
-            return await request.refuse(.activityEnded)
+    private func serve(_ question: NodeQuestion<WireContinuationStreamRequest>) async {
+        guard let activity = roster[ActivityIdentifier(bytes: Array(question.request.activityID))] else {
+            return await question.fail(.activityEnded)
         }
-        await activity.serve(request)
+        await activity.serve(question)
     }
 
-    private func willContinue(_ question: NodeWillContinue) async {
-        guard let application = roster.application else { return await question.decline(.applicationEnded) }
-        if let error = unreadable(question) {
-            handoffs.note(question.handoffID, of: question.type, .over)
-            return await question.decline(error)
+    private func willContinue(_ question: NodeQuestion<WireWillContinueRequest>) async {
+        guard let application = roster.application else { return await question.fail(.applicationEnded) }
+        let (handoff, type) = (Array(question.request.handoffID), question.request.type)
+        if let error = unreadable(question.request) {
+            handoffs.note(handoff, of: type, .over)
+            return await question.fail(error)
         }
-        handoffs.note(question.handoffID, of: question.type, .asked)
+        handoffs.note(handoff, of: type, .asked)
         let response = await answer(within: deadlines.willContinue) {
-            await application.delegate?.application(application, willContinueUserActivityWithType: question.type)
+            await application.delegate?.application(application, willContinueUserActivityWithType: type)
                 ?? .systemShowsProgress
         }
-        let failure: UserActivityError? =
-            if case .failed(let error)? = handoffs[question.handoffID] { error } else { nil }
+        // The handoff may have failed while the application was asked, which is told now.
+        let failure: UserActivityError? = if case .failed(let error)? = handoffs[handoff] { error } else { nil }
         switch response {
-        case .applicationShowsProgress: await agree(question, showsProgress: true, unless: failure)
-        case .systemShowsProgress: await agree(question, showsProgress: false, unless: failure)
+        case .applicationShowsProgress, .systemShowsProgress:
+            handoffs.note(handoff, of: type, .agreed)
+            if let failure {
+                await question.fail(HandoffError(.cancelled, "the handoff is over already"))
+                return await tellFailure(handoff, type, failure)
+            }
+            // If the node no longer waits, it says so by *did fail*.
+            let isShown = response == .applicationShowsProgress
+            try? await question.answer(.willContinue(.with { $0.showsProgress = isShown }))
         case .refused(let reason):
-            handoffs.note(question.handoffID, of: question.type, .over)
-            await question.decline(HandoffError(.refused, "\(description.name) declined: \(reason)"))
+            handoffs.note(handoff, of: type, .over)
+            await question.fail(HandoffError(.refused, "\(description.name) declined: \(reason)"))
         case nil:
-            await question.decline(
+            await question.fail(
                 HandoffError(.timedOut, "\(description.name) did not answer in time that it will continue"))
-            handoffs.note(question.handoffID, of: question.type, .agreed)
+            handoffs.note(handoff, of: type, .agreed)
             await tellFailure(
-                question.handoffID, question.type,
+                handoff, type,
                 failure ?? UserActivityError(.remoteApplicationTimedOut, "the application did not answer in time"))
         }
     }
 
-    /// - Parameter failure: a failure of the handoff while the application was asked, which it is told now.
-    private func agree(
-        _ question: NodeWillContinue, showsProgress: Bool, unless failure: UserActivityError?
-    ) async {
-        handoffs.note(question.handoffID, of: question.type, .agreed)
-        if let failure {
-            await question.decline(HandoffError(.cancelled, "the handoff is over already"))
-            return await tellFailure(question.handoffID, question.type, failure)
-        }
-        // If the node no longer waits, it says so by *did fail*.
-        try? await question.agree(showsProgress: showsProgress)
-    }
-
     /// The reason why this application cannot read the version that is on its way; `nil` if it can.
-    private func unreadable(_ question: NodeWillContinue) -> HandoffError? {
+    private func unreadable(_ question: WireWillContinueRequest) -> HandoffError? {
         guard let continued = description.continues.first(where: { $0.type == question.type }) else {
             // No application declares the system's own type: the node has asked the page's host which application may
             // open it.
@@ -100,43 +96,39 @@ extension NodeSession {
             device: question.device)
     }
 
-    private func continueActivity(_ request: NodeContinue, over client: NodeClient) async {
-        guard let application = roster.application else { return await request.fail(.applicationEnded) }
-        guard !handoffs.isOver(request.handoffID) else {
-            return await request.fail(HandoffError(.cancelled, "\(description.name) declined this activity before"))
+    private func continueActivity(_ question: NodeQuestion<WireContinueRequest>, over client: NodeClient) async {
+        guard let application = roster.application else { return await question.fail(.applicationEnded) }
+        let (request, handoffID) = (question.request, Array(question.request.handoffID))
+        guard !handoffs.isOver(handoffID) else {
+            return await question.fail(HandoffError(.cancelled, "\(description.name) declined this activity before"))
         }
         let type = request.payload.summary.type
-        handoffs.note(request.handoffID, of: type, .continuing)
+        handoffs.note(handoffID, of: type, .continuing)
         let activity: UserActivity
         do throws(UserActivityError) {
-            let content = try ActivityContent(request.payload, document: request.document)
-            let handoff = ContinuedHandoff(request, over: client)
+            let handoff = ContinuedHandoff(question, over: client)
+            let content = try ActivityContent(request.payload, document: handoff.document)
             activity = UserActivity(type, application, content, handoff: handoff)
         } catch {
-            await request.fail(HandoffError(.invalidRequest, error.message))
-            return await tellFailure(request.handoffID, type, error)
+            await question.fail(HandoffError(.invalidRequest, error.message))
+            return await tellFailure(handoffID, type, error)
         }
         let isContinued = await answer(within: deadlines.continuing) {
             let isHandled = await application.delegate?.application(
                 application, continue: activity, restorationHandler: RestorationHandler(activity))
             return isHandled == true ? true : await Self.openDocument(of: activity, in: application)
         }
-        switch isContinued {
-        case true?:
+        if isContinued == true {
             // If the node has gone or the user has cancelled, *did fail* says so, or nothing does.
-            try? await request.confirm()
+            try? await question.stream.respond(.continueActivity(.init()))
             activity.handoff?.wasAnswered()
-            handoffs.note(request.handoffID, of: type, .over)
-        case false?:
-            let message = "\(description.name) did not handle \(type)"
-            await request.fail(HandoffError(.notHandled, message))
-            await tellFailure(request.handoffID, type, UserActivityError(.notHandled, message, device: request.device))
-        case nil:
-            let message = "\(description.name) did not continue \(type) in time"
-            await request.fail(HandoffError(.timedOut, message))
-            await tellFailure(
-                request.handoffID, type,
-                UserActivityError(.remoteApplicationTimedOut, message, device: request.device))
+            handoffs.note(handoffID, of: type, .over)
+        } else {
+            let isLate = isContinued == nil
+            let message = "\(description.name) did not \(isLate ? "continue \(type) in time" : "handle \(type)")"
+            await question.fail(HandoffError(isLate ? .timedOut : .notHandled, message))
+            let code = isLate ? UserActivityError.Code.remoteApplicationTimedOut : .notHandled
+            await tellFailure(handoffID, type, UserActivityError(code, message, device: request.device))
         }
         // Until here, so that a delegate that does not keep the activity cannot let its claim go before the answer.
         withExtendedLifetime(activity) {}
@@ -152,12 +144,14 @@ extension NodeSession {
         return true
     }
 
-    private func didFail(_ news: NodeDidFail) async {
-        let error = UserActivityError(news.error)
+    private func didFail(_ news: NodeQuestion<WireDidFailRequest>) async {
+        let (request, failure) = (news.request, HandoffError(news.request.failure))
+        let device = failure.device.isEmpty ? request.device : failure.device
+        let error = UserActivityError(HandoffError(failure.code, failure.message, device: device))
         // Before the acknowledgement, so that failures keep the order in which the node sends them.
-        let isNews = handoffs.fail(news.handoffID, of: news.type, with: error)
-        await news.acknowledge()
-        if isNews { await tellDelegate(news.type, error) }
+        let isNews = handoffs.fail(Array(request.handoffID), of: request.type, with: error)
+        try? await news.answer(.didFail(.init()))
+        if isNews { await tellDelegate(request.type, error) }
     }
 
     /// The connection has ended: handoffs on their way have failed.

@@ -14,7 +14,7 @@ import Logging
 actor NodeSession {
     let description: Application.Description
     let roster: ActivityRoster
-    let states: NodeStateBoard
+    let states: Watchers<NodeState>
     let logger: Logger
     let deadlines: ApplicationDeadlines
     private let home: Home
@@ -43,7 +43,7 @@ actor NodeSession {
     private var hasSaidMissing = false
 
     init(
-        _ description: Application.Description, home: Home, roster: ActivityRoster, states: NodeStateBoard,
+        _ description: Application.Description, home: Home, roster: ActivityRoster, states: Watchers<NodeState>,
         logger: Logger, deadlines: ApplicationDeadlines
     ) {
         self.description = description
@@ -65,7 +65,7 @@ actor NodeSession {
                 } onCancel: {
                     Task { await client.close() }
                 }
-                if case .connected = states.current { wait = deadlines.shortestRetry }
+                if case .connected? = states.latest { wait = deadlines.shortestRetry }
                 await client.close()
                 if !Task.isCancelled { noteMissing("the node was lost: \(end)") }
             } catch {
@@ -75,7 +75,7 @@ actor NodeSession {
             try? await Task.sleep(for: wait)
             wait = min(wait * 2, deadlines.longestRetry)
         }
-        states.set(.idle)
+        states.tell(.idle, isLatest: true)
     }
 
     /// May the application use a file?
@@ -137,14 +137,14 @@ actor NodeSession {
     }
 
     func noteConnected() {
-        states.set(.connected)
+        states.tell(.connected, isLatest: true)
         guard hasSaidMissing else { return }
         hasSaidMissing = false
         logger.info("\(description.name) has found its node")
     }
 
     private func noteMissing(_ reason: String) {
-        states.set(.missing(reason: reason))
+        states.tell(.missing(reason: reason), isLatest: true)
         guard !hasSaidMissing else { return }
         hasSaidMissing = true
         logger.notice("\(reason); until one is there, \(description.name) neither offers nor continues activities")

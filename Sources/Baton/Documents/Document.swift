@@ -33,7 +33,7 @@ public final class Document: Sendable {
     /// The activity, for its title, version and other members. The document itself keeps ``UserActivity/userInfo``.
     public let activity: UserActivity
 
-    let changeBoard: DocumentChanges
+    let changeBoard: Watchers<Change>
     /// Ties the document to its activity; `nil` after it was closed.
     private let link: Lock<ResponderLink?>
     private let provider: (@Sendable () async -> UserInfo)?
@@ -54,7 +54,7 @@ public final class Document: Sendable {
     ) throws(UserActivityError) {
         guard fileURL.isFileURL else { throw UserActivityError(.invalid, "\(fileURL) is not the URL of a file") }
         activity = try UserActivity(activityType: activityType, application: application)
-        changeBoard = DocumentChanges()
+        changeBoard = Document.newChanges()
         self.provider = provider
         link = Lock(nil)
         activity.change { content in
@@ -143,8 +143,12 @@ public final class Document: Sendable {
             return link
         }?.detach()
         activity.invalidate()
-        changeBoard.end()
+        changeBoard.end(.closed)
     }
+
+    /// A document's events, of which at most 32 wait for a slow watcher. The application bounds the number of watchers:
+    /// each is a stream that it asked for.
+    static func newChanges() -> Watchers<Change> { Watchers(waitingBound: 32) }
 
     /// The events of the document from now on, for each caller. A slow reader misses the oldest ones.
     public var changes: AsyncStream<Change> { changeBoard.watch() }

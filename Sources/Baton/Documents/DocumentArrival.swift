@@ -13,7 +13,7 @@ final class DocumentArrival: Sendable {
         case failed(UserActivityError)
     }
 
-    let changes = DocumentChanges()
+    let changes = Document.newChanges()
     private let state: Lock<State>
     /// It is not fetched, and can be read all the same.
     private let isReadOnly: Bool

@@ -35,12 +35,19 @@ package struct NodeClient: Sendable {
         }
     }
 
+    /// Asks the node, and reads its answer.
+    ///
+    /// - Parameter read: returns `nil` for the answer to another question.
+    private func ask<Answer>(
+        _ request: WireRequest.OneOf_Kind, _ read: (WireResponse.OneOf_Kind) -> Answer?
+    ) async throws(HandoffError) -> Answer {
+        guard let answer = read(try await connection.answer(to: request)) else { throw .unexpectedAnswer }
+        return answer
+    }
+
     /// The identity and state of the node.
     package func status() async throws(HandoffError) -> WireStatusResponse {
-        guard case .status(let status) = try await connection.answer(to: .status(WireStatusRequest())) else {
-            throw .unexpectedAnswer
-        }
-        return status
+        try await ask(.status(WireStatusRequest())) { if case .status(let status) = $0 { status } else { nil } }
     }
 
     /// The node's status, and the status again whenever the responder becomes unavailable or is back. The changes end
@@ -66,18 +73,12 @@ package struct NodeClient: Sendable {
     /// Changes what the list of devices shows.
     package func editDevices(_ change: WireEditDevicesRequest.OneOf_Change) async throws(HandoffError) {
         let request = WireEditDevicesRequest.with { $0.change = change }
-        guard case .editDevices = try await connection.answer(to: .editDevices(request)) else {
-            throw .unexpectedAnswer
-        }
+        try await ask(.editDevices(request)) { if case .editDevices = $0 { () } else { nil } }
     }
 
     /// Hands revocation lists over: the node keeps to them from now on, and tells the other devices.
     package func adopt(_ lists: [WireSignedList]) async throws(HandoffError) {
-        var request = WireAdoptStateRequest()
-        request.lists = lists
-        guard case .adoptState = try await connection.answer(to: .adoptState(request)) else {
-            throw .unexpectedAnswer
-        }
+        try await ask(.adoptState(.with { $0.lists = lists })) { if case .adoptState = $0 { () } else { nil } }
     }
 
     /// The activities that other devices offer.
@@ -110,12 +111,8 @@ package struct NodeClient: Sendable {
 
     /// Withdraws one of this device's own activities, of any application.
     package func withdraw(idPrefix: String) async throws(HandoffError) -> WireWithdrawResponse {
-        var request = WireWithdrawRequest()
-        request.idPrefix = idPrefix
-        guard case .withdraw(let withdrawn) = try await connection.answer(to: .withdraw(request)) else {
-            throw .unexpectedAnswer
-        }
-        return withdrawn
+        let request = WireWithdrawRequest.with { $0.idPrefix = idPrefix }
+        return try await ask(.withdraw(request)) { if case .withdraw(let withdrawn) = $0 { withdrawn } else { nil } }
     }
 
     /// What this device offers, sends, receives and keeps, in this order.
@@ -136,27 +133,22 @@ package struct NodeClient: Sendable {
     /// - Returns: the transfer as it was left.
     package func cancelTransfer(idPrefix: String) async throws(HandoffError) -> WireTransfer {
         let request = WireCancelTransferRequest.with { $0.idPrefix = idPrefix }
-        guard case .cancelTransfer(let answer) = try await connection.answer(to: .cancelTransfer(request)) else {
-            throw .unexpectedAnswer
+        return try await ask(.cancelTransfer(request)) {
+            if case .cancelTransfer(let answer) = $0 { answer.transfer } else { nil }
         }
-        return answer.transfer
     }
 
     /// Deletes what is kept of a document.
     package func discardPart(idPrefix: String) async throws(HandoffError) -> WireKeptPart {
         let request = WireDiscardPartRequest.with { $0.idPrefix = idPrefix }
-        guard case .discardPart(let answer) = try await connection.answer(to: .discardPart(request)) else {
-            throw .unexpectedAnswer
+        return try await ask(.discardPart(request)) {
+            if case .discardPart(let answer) = $0 { answer.part } else { nil }
         }
-        return answer.part
     }
 
     /// Examines the road to a device, which takes up to 9 s.
     package func examine(_ request: WireExamineRequest) async throws(HandoffError) -> WireExamineResponse {
-        guard case .examine(let answer) = try await connection.answer(to: .examine(request)) else {
-            throw .unexpectedAnswer
-        }
-        return answer
+        try await ask(.examine(request)) { if case .examine(let answer) = $0 { answer } else { nil } }
     }
 
     /// Accepts an activity.
@@ -182,25 +174,16 @@ package struct NodeClient: Sendable {
         var request = WireHandoffSwitchRequest()
         request.change = change
         request.application = application
-        guard case .handoffSwitch(let state) = try await connection.answer(to: .handoffSwitch(request)) else {
-            throw .unexpectedAnswer
-        }
-        return state
+        return try await ask(.handoffSwitch(request)) { if case .handoffSwitch(let state) = $0 { state } else { nil } }
     }
 
     /// Opens a stream to the application that offered the activity; bytes go both ways.
     ///
-    /// - Parameter handoff: accepted with `streams`.
-    package func openContinuationStream(of handoff: NodeHandoff) async throws(HandoffError) -> BatonTransport.Stream {
-        try await openContinuationStream(ofHandoff: handoff.id)
-    }
-
-    /// Likewise, for a handoff that the node gave to this application.
+    /// - Parameter id: names a handoff that was accepted with `streams`, or that the node gave to this application.
     package func openContinuationStream(
         ofHandoff id: [UInt8]
     ) async throws(HandoffError) -> BatonTransport.Stream {
-        var request = WireContinuationStreamRequest()
-        request.claimID = .init(id)
+        let request = WireContinuationStreamRequest.with { $0.claimID = .init(id) }
         let (response, stream) = try await connection.request(.continuationStream(request))
         guard case .continuationStream = response else { throw .unexpectedAnswer }
         return stream
@@ -217,9 +200,7 @@ package struct NodeClient: Sendable {
     ///
     /// - Throws: ``HandoffError``, `accessRefused` where it may not.
     package func access(path: [UInt8]) async throws(HandoffError) {
-        guard case .access = try await connection.answer(to: .access(.with { $0.path = .init(path) })) else {
-            throw .unexpectedAnswer
-        }
+        try await ask(.access(.with { $0.path = .init(path) })) { if case .access = $0 { () } else { nil } }
     }
 
     /// The most bytes of a document that one request reads.

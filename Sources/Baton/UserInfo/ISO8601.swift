@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// Times as ISO 8601 text in UTC, for seconds since 1970.
 ///
-/// `Date.ISO8601FormatStyle` traps on dates that a peer may send, so this is written by hand, for the proleptic
-/// Gregorian calendar (days from civil, Howard Hinnant's algorithm).
+/// `Date.ISO8601FormatStyle` traps on dates that a peer may send. The C library's calendar is used instead: it is the
+/// proleptic Gregorian one, also before 1582.
 package enum ISO8601 {
     /// The times that can be written: the years 0001 to 9999.
     package static let range: ClosedRange<Double> = -62_135_596_800...253_402_300_799.999
@@ -13,8 +15,8 @@ package enum ISO8601 {
         guard range.contains(seconds) else { return nil }
         // The range ends a millisecond before the year 10000, so that rounding stays inside.
         let milliseconds = Int64((seconds * 1000).rounded())
-        let whole = milliseconds.quotientRoundedDown(by: 1000)
-        return dateAndTime(whole) + "." + padded(milliseconds - whole * 1000, 3) + "Z"
+        let part = (milliseconds % 1000 + 1000) % 1000
+        return dateAndTime((milliseconds - part) / 1000) + "." + padded(part, 3) + "Z"
     }
 
     /// `2026-11-21T09:30:00.125Z` with 3 to 9 digits behind the point, as many as the time needs to read back the same.
@@ -57,103 +59,34 @@ package enum ISO8601 {
 
     /// Seconds since 1970, rounded down, and the rest.
     private static func parts(_ text: String) -> (whole: Int64, fraction: Double)? {
-        var rest = Substring(text)
-        guard let year = takeNumber(4, &rest), take("-", &rest), let month = takeNumber(2, &rest), take("-", &rest),
-            let day = takeNumber(2, &rest), year >= 1, (1...12).contains(month),
-            (1...daysOfMonth(month, year)).contains(day)
+        let form = /(\d{4})-(\d\d)-(\d\d)(?:[Tt\ ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d)))?/
+        guard let match = text.wholeMatch(of: form.asciiOnlyDigits())?.output else { return nil }
+        func number(_ digits: Substring?) -> Int32 { digits.flatMap { Int32($0) } ?? 0 }
+        let (hour, minute, second) = (number(match.4), number(match.5), number(match.6))
+        let (hours, minutes) = (number(match.9), number(match.10))
+        var date = tm()
+        (date.tm_year, date.tm_mon, date.tm_mday) = (number(match.1) - 1900, number(match.2) - 1, number(match.3))
+        let asWritten = date
+        let midnight = timegm(&date)
+        // A day that the calendar does not have becomes another one.
+        guard date.tm_mday == asWritten.tm_mday, date.tm_mon == asWritten.tm_mon, date.tm_year == asWritten.tm_year,
+            date.tm_year > -1900, hour < 24, minute < 60, second < 60, hours < 24, minutes < 60
         else { return nil }
-        let midnight = days(year, month, day) * 86_400
-        if rest.isEmpty { return (midnight, 0) }
-        guard take("T", &rest) || take("t", &rest) || take(" ", &rest),
-            let hour = takeNumber(2, &rest), take(":", &rest), let minute = takeNumber(2, &rest), take(":", &rest),
-            let second = takeNumber(2, &rest), hour < 24, minute < 60, second < 60
-        else { return nil }
-        var fraction = 0.0
-        if take(".", &rest) {
-            let digits = rest.prefix { $0.isASCII && $0.isNumber }
-            guard !digits.isEmpty, digits.count <= 9, let value = Double("0." + digits) else { return nil }
-            fraction = value
-            rest = rest.dropFirst(digits.count)
-        }
-        guard let offset = takeOffset(&rest), rest.isEmpty else { return nil }
-        return (midnight + hour * 3600 + minute * 60 + second - offset, fraction)
-    }
-
-    private static func takeOffset(_ rest: inout Substring) -> Int64? {
-        if take("Z", &rest) || take("z", &rest) { return 0 }
-        let sign: Int64
-        if take("+", &rest) {
-            sign = 1
-        } else if take("-", &rest) {
-            sign = -1
-        } else {
-            return nil
-        }
-        guard let hours = takeNumber(2, &rest), take(":", &rest), let minutes = takeNumber(2, &rest), hours < 24,
-            minutes < 60
-        else { return nil }
-        return sign * (hours * 3600 + minutes * 60)
-    }
-
-    private static func take(_ character: Character, _ rest: inout Substring) -> Bool {
-        guard rest.first == character else { return false }
-        rest.removeFirst()
-        return true
-    }
-
-    private static func takeNumber(_ count: Int, _ rest: inout Substring) -> Int64? {
-        let digits = rest.prefix(count)
-        guard digits.count == count, digits.allSatisfy({ $0.isASCII && $0.isNumber }) else { return nil }
-        rest = rest.dropFirst(count)
-        return Int64(digits)
+        let offset = (match.8 == "-" ? -60 : 60) * (hours * 60 + minutes)
+        let time = hour * 3600 + minute * 60 + second - offset
+        return (Int64(midnight) + Int64(time), match.7.flatMap { Double("0." + $0) } ?? 0)
     }
 
     private static func dateAndTime(_ seconds: Int64) -> String {
-        let day = seconds.quotientRoundedDown(by: 86_400)
-        let time = seconds - day * 86_400
-        let (year, month, date) = civil(day)
-        return padded(year, 4) + "-" + padded(month, 2) + "-" + padded(date, 2) + "T" + padded(time / 3600, 2) + ":"
-            + padded(time / 60 % 60, 2) + ":" + padded(time % 60, 2)
+        var (time, date) = (time_t(seconds), tm())
+        gmtime_r(&time, &date)
+        let day = [date.tm_mon + 1, date.tm_mday].map { "-" + padded(Int64($0), 2) }.joined()
+        let clock = [date.tm_hour, date.tm_min, date.tm_sec].map { padded(Int64($0), 2) }.joined(separator: ":")
+        return padded(Int64(date.tm_year) + 1900, 4) + day + "T" + clock
     }
 
     private static func padded(_ value: Int64, _ width: Int) -> String {
         let digits = String(value)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
-    }
-
-    private static func daysOfMonth(_ month: Int64, _ year: Int64) -> Int64 {
-        switch month {
-        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        case _: 31
-        }
-    }
-
-    /// Days since 1970-01-01.
-    private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-        let shifted = month <= 2 ? year - 1 : year
-        let era = shifted.quotientRoundedDown(by: 400)
-        let yearOfEra = shifted - era * 400
-        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-    }
-
-    private static func civil(_ days: Int64) -> (Int64, Int64, Int64) {
-        let shifted = days + 719_468
-        let era = shifted.quotientRoundedDown(by: 146_097)
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
-        let month = shiftedMonth + (shiftedMonth < 10 ? 3 : -9)
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day)
-    }
-}
-
-extension Int64 {
-    fileprivate func quotientRoundedDown(by divisor: Int64) -> Int64 {
-        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
-        return remainder < 0 ? quotient - 1 : quotient
     }
 }

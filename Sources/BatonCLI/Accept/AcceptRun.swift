@@ -126,7 +126,7 @@ struct AcceptRun: Sendable {
     private func pumpStream() async throws {
         let (client, handoff) = (client, handoff)
         try await interruption.pump.run {
-            try await client.openContinuationStream(of: handoff)
+            try await client.openContinuationStream(ofHandoff: handoff.id)
         } pumping: {
             try await StreamPump($0).run()
         }

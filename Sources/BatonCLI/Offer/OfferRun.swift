@@ -5,6 +5,7 @@ import BatonDocuments
 import BatonMessages
 import BatonTransport
 import Glibc
+import SwiftProtobuf
 
 /// One offer, until it is withdrawn. If the node stops, the offer is made again at the next node.
 struct OfferRun: Sendable {
@@ -179,15 +180,16 @@ struct OfferRun: Sendable {
                 switch request {
                 case .willSave(let question):
                     group.addTask { try await save(question) }
-                case .continuationStream(let request):
+                case .continuationStream(let question):
                     guard let server else {
-                        await request.refuse(HandoffError(.streamsUnsupported, "this activity has no streams"))
+                        await question.fail(HandoffError(.streamsUnsupported, "this activity has no streams"))
                         continue
                     }
                     group.addTask {
+                        let request = question.request
                         // Older nodes send no identifier.
                         let served = await server.serve(
-                            request.stream, from: request.device,
+                            question.stream, from: request.device,
                             identified: request.deviceID.isEmpty ? request.device : request.deviceID
                         ) {
                             await reporter.note($0)
@@ -195,11 +197,11 @@ struct OfferRun: Sendable {
                         if isOnce, served { cancellation.request() }
                     }
                 case .willContinue(let question):
-                    await question.decline(Self.continuesNothing)
-                case .continueActivity(let activity):
-                    await activity.fail(Self.continuesNothing)
+                    await question.fail(Self.continuesNothing)
+                case .continueActivity(let question):
+                    await question.fail(Self.continuesNothing)
                 case .didFail(let news):
-                    await news.acknowledge()
+                    try? await news.answer(.didFail(.init()))
                 }
             }
         }
@@ -208,13 +210,17 @@ struct OfferRun: Sendable {
     private static let continuesNothing = HandoffError(.notHandled, "`baton offer` continues no activities")
 
     /// Answers with the present content: the file's, or that of the command line.
-    private func save(_ question: NodeWillSave) async throws {
+    private func save(_ question: NodeQuestion<WireWillSaveRequest>) async throws {
         // Do both at once: the other device waits for the answer.
-        async let told: Void = reporter.willSave(question.device)
+        async let told: Void = reporter.willSave(question.request.device)
         do {
             let state = try draft.state()
             // A failure means that the node no longer waits.
-            try? await question.answer(userInfo: state.userInfo, webPageURL: state.webPageURL)
+            let answer = WireWillSaveResponse.with {
+                $0.userInfo = state.userInfo.message
+                $0.webPageURL = state.webPageURL
+            }
+            try? await question.answer(.willSave(answer))
         } catch {
             await question.fail(HandoffError(.documentUnreadable, error.message))
         }
