@@ -175,8 +175,8 @@ struct AcceptCommand: AsyncParsableCommand {
                     }
                 }
             }
-        } catch let error as CommandError {
-            try? await reporter.failed(error)
+        } catch {
+            if let failure = CommandError(translating: error) { try? await reporter.failed(failure) }
             throw error
         }
     }

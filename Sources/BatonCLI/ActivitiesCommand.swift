@@ -40,18 +40,10 @@ struct ActivitiesCommand: AsyncParsableCommand {
             activities.append(ListedActivity(listing))
             if listing.incomplete { Output.say(ActivityRendering.incomplete(listing)) }
         }
-        if output.json {
-            for activity in activities { try Output.line(JSONValue.object(activity.members).text) }
-            return
-        }
-        guard !activities.isEmpty else {
-            Output.say(ActivityRendering.nothing)
-            return
-        }
-        let width = Terminal.width(of: .standardOutput)
-        for line in ActivityRendering.lines(activities, width: width, now: Date().timeIntervalSince1970) {
-            try Output.line(line)
-        }
+        try Output.list(
+            activities, asJSON: output.json, json: { JSONValue.object($0.members).text },
+            nothing: ActivityRendering.nothing,
+            lines: { ActivityRendering.lines($0, width: $1, now: Date().timeIntervalSince1970) })
     }
 
     private func follow(_ client: NodeClient) async throws {

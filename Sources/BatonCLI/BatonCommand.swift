@@ -63,11 +63,10 @@ struct BatonCommand: AsyncParsableCommand {
             } else {
                 try command.run()
             }
-        } catch let error as CommandError {
-            if error.status != .interrupted { Output.complain(error.message) }
-            Glibc.exit(error.status.rawValue)
         } catch {
-            Glibc.exit(report(error).rawValue)
+            guard let failure = CommandError(translating: error) else { Glibc.exit(report(error).rawValue) }
+            if failure.status != .interrupted { Output.complain(failure.message) }
+            Glibc.exit(failure.status.rawValue)
         }
     }
 

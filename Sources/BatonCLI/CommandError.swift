@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Baton
+import BatonAccount
 import BatonMessages
+import BatonNode
 
 /// The reason that a command failed: a sentence for people, a code for scripts, and a number for shells.
 struct CommandError: Error, Sendable, CustomStringConvertible {
@@ -34,6 +36,20 @@ struct CommandError: Error, Sendable, CustomStringConvertible {
 }
 
 extension CommandError {
+    /// The failure of an operation below, as the user is told of it; nil for an error of another kind, such as wrong
+    /// usage.
+    init?(translating error: any Error) {
+        switch error {
+        case let error as CommandError: self = error
+        case let error as HandoffError: self.init(error)
+        case let error as AccountError: self.init(error)
+        case let error as PairingError: self.init(error)
+        case let error as NodeError: self.init(error)
+        case let error as RevocationError: self = .failed("\(error)")
+        case _: return nil
+        }
+    }
+
     /// The failure that the node or the other device answered with.
     init(_ error: HandoffError) {
         var message = SafeText.sentence(error.message)
@@ -65,37 +81,11 @@ extension HandoffError.Code {
         }
     }
 
-    /// The stable name that `--json` prints.
+    /// The stable name that `--json` prints: that of the case.
     var name: String {
         switch self {
-        case .unspecified, .internal, .UNRECOGNIZED: "internal"
-        case .unsupported: "unsupported"
-        case .invalidRequest: "invalidRequest"
-        case .noSuchActivity: "noSuchActivity"
-        case .ambiguousActivity: "ambiguousActivity"
-        case .claimHeld: "claimHeld"
-        case .noSuchClaim: "noSuchClaim"
-        case .limitExceeded: "limitExceeded"
-        case .timedOut: "timedOut"
-        case .cancelled: "cancelled"
-        case .peerUnreachable: "peerUnreachable"
-        case .refused: "refused"
-        case .streamsUnsupported: "streamsUnsupported"
-        case .userInfoTooLarge: "userInfoTooLarge"
-        case .documentUnreadable: "documentUnreadable"
-        case .documentChanged: "documentChanged"
-        case .destinationExists: "destinationExists"
-        case .destinationUnwritable: "destinationUnwritable"
-        case .destinationFull: "destinationFull"
-        case .corrupted: "corrupted"
-        case .connectionLost: "connectionLost"
-        case .applicationGone: "applicationGone"
-        case .nodeStopping: "nodeStopping"
-        case .versionUnreadable: "versionUnreadable"
-        case .applicationNotStarted: "applicationNotStarted"
-        case .handoffOff: "handoffOff"
-        case .accessRefused: "accessRefused"
-        case .notHandled: "notHandled"
+        case .unspecified, .UNRECOGNIZED: "internal"
+        case _: "\(self)"
         }
     }
 
@@ -112,11 +102,11 @@ extension HandoffError.Code {
         case .corrupted: "accept it again"
         case .nodeStopping: "start `baton node` and do it again"
         case .handoffOff: "switch it on with `baton handoff on`"
-        case .refused, .versionUnreadable, .accessRefused: nil
         case .applicationNotStarted:
             "see how it is launched with `baton applications list --json`, or accept with --print"
         case .unspecified, .internal, .unsupported, .invalidRequest, .ambiguousActivity, .claimHeld, .noSuchClaim,
-            .limitExceeded, .timedOut, .cancelled, .userInfoTooLarge, .documentUnreadable, .notHandled, .UNRECOGNIZED:
+            .limitExceeded, .timedOut, .cancelled, .userInfoTooLarge, .documentUnreadable, .notHandled, .refused,
+            .versionUnreadable, .accessRefused, .UNRECOGNIZED:
             nil
         }
     }

@@ -14,8 +14,6 @@ enum FirstRun {
             _ = try CommandEnvironment.accountStore(try CommandEnvironment.home()).load()
         } catch AccountError.noAccount {
             return try await begin()
-        } catch let error as AccountError {
-            throw CommandError(error)
         }
         try await StatusCommand.parse([]).run()
         try Output.line("")
@@ -47,7 +45,7 @@ enum FirstRun {
             try await NodeInstallCommand.parse([]).run()
             Output.say("Next: \(then).")
         } catch {
-            let reason = (error as? CommandError)?.message ?? "\(error)"
+            let reason = CommandError(translating: error)?.message ?? "\(error)"
             Output.say("The node was not started as a service, because \(reason).")
             Output.say("Next: `baton node` runs it in this terminal. Then, in another one, \(then).")
         }

@@ -86,11 +86,7 @@ struct NodeRunCommand: AsyncParsableCommand {
         let (stops, stop) = AsyncStream<Int32>.makeStream(bufferingPolicy: .bufferingOldest(1))
         let interrupts = await Interrupts.watch { stop.yield($0) }
         defer { withExtendedLifetime(interrupts) {} }
-        do {
-            try await node.start()
-        } catch {
-            throw CommandError(error)
-        }
+        try await node.start()
         await sayReady(node, isFixed: port != nil)
         ServiceManager.notify("READY=1")
         let watching = Watchdog(environment: environment).map { watchdog in

@@ -85,7 +85,7 @@ struct OfferCommand: AsyncParsableCommand {
         if let warning = try draft.warning() { Output.complain(warning) }
         let server = draft.served().map { StreamServer(command: $0) }
         let reporter = OfferReporter(isJSON: output.json)
-        try await OfferRun(request, draft: draft, server: server, reporter: reporter, isOnce: once).run()
+        try await OfferRun(request: request, draft: draft, server: server, reporter: reporter, isOnce: once).run()
     }
 
     private func draft() throws(CommandError) -> OfferDraft {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonMessages
 public import FoundationEssentials
 
 /// Why an activity could not be offered, handed over or continued.
@@ -69,5 +70,31 @@ public struct UserActivityError: Error, Sendable, Hashable, CustomStringConverti
     public var cocoaError: CocoaError {
         let code = (3072..<5120).contains(code.rawValue) ? code : .handoffFailed
         return CocoaError(CocoaError.Code(rawValue: code.rawValue), userInfo: ["NSLocalizedDescription": message])
+    }
+}
+
+/// Failures from the wire, as an application sees them.
+extension UserActivityError {
+    init(_ error: HandoffError) {
+        let code: Code =
+            switch error.code {
+            case .userInfoTooLarge: .handoffUserInfoTooLarge
+            case .timedOut, .applicationNotStarted: .remoteApplicationTimedOut
+            case .connectionLost, .peerUnreachable, .nodeStopping: .connectionUnavailable
+            case .cancelled: .userCancelled
+            case .streamsUnsupported: .streamsUnsupported
+            case .versionUnreadable: .versionUnreadable
+            case .accessRefused: .accessRefused
+            case .claimHeld: .taken
+            case .noSuchClaim: .notContinued
+            case .handoffOff: .handoffOff
+            case .notHandled: .notHandled
+            case .invalidRequest: .invalid
+            case .applicationGone, .unspecified, .internal, .unsupported, .noSuchActivity, .ambiguousActivity,
+                .limitExceeded, .refused, .documentUnreadable, .documentChanged, .destinationExists,
+                .destinationUnwritable, .destinationFull, .corrupted, .UNRECOGNIZED:
+                .handoffFailed
+            }
+        self.init(code, error.message, device: error.device.isEmpty ? nil : error.device)
     }
 }

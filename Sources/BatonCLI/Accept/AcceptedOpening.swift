@@ -2,8 +2,10 @@
 
 import Baton
 import BatonApplications
+import BatonDocuments
 import BatonMessages
 import FoundationEssentials
+import Glibc
 import SystemPackage
 
 /// Opens an accepted activity on the desktop, if no application here continues it.
@@ -61,5 +63,70 @@ struct AcceptedOpening {
     private func say(_ text: String) {
         guard !isJSON else { return }
         Output.say(text)
+    }
+}
+
+/// Prints the payload of an activity.
+struct PayloadRendering {
+    private let payload: WireActivityPayload
+    private let activity: ListedActivity
+
+    init(_ payload: WireActivityPayload, device: String, deviceID: String) {
+        self.payload = payload
+        activity = ListedActivity(payload.summary, device: device, deviceID: deviceID)
+    }
+
+    /// For a web page only the URL, so that a script can open it; else a line for each field.
+    func lines() throws -> [String] {
+        let url = SafeText.escaped(payload.webPageURL)
+        if payload.summary.kind == .web, !url.isEmpty { return [url] }
+        var lines = ["type       \(SafeText.escaped(activity.type))", "title      \(activity.shownTitle)"]
+        if !url.isEmpty { lines.append("web page   \(url)") }
+        let userInfo = try userInfo()
+        if !userInfo.isEmpty { lines.append("user info  \(userInfo.jsonText)") }
+        return lines
+    }
+
+    /// The fields of the activity, then its payload.
+    func members() throws -> [JSONValue.Member] {
+        activity.members + [
+            JSONValue.Member("userInfo", try userInfo().json),
+            JSONValue.Member("webPageURL", payload.webPageURL.isEmpty ? .null : .string(payload.webPageURL)),
+        ]
+    }
+
+    private func userInfo() throws -> UserInfo {
+        do {
+            return try UserInfo(payload.userInfo)
+        } catch {
+            throw CommandError.failed(
+                "the other device sent what this version cannot read: \(SafeText.escaped("\(error)"))")
+        }
+    }
+}
+
+/// Checks a destination before anything is fetched. The node checks again when it writes.
+enum DestinationCheck {
+    static func check(_ folder: FilePath) throws(CommandError) {
+        let shown = SafeText.escaped(path: folder.bytes)
+        let status: Stat
+        do {
+            status = try folder.stat()
+        } catch {
+            throw CommandError(
+                .destination, code: "destinationUnwritable",
+                error == .noSuchFileOrDirectory
+                    ? "the folder \(shown) does not exist: make it first, or name another one with --to"
+                    : "the folder \(shown) cannot be used (\(error)): name another one with --to")
+        }
+        guard status.type == .directory else {
+            throw CommandError(
+                .destination, code: "destinationUnwritable", "\(shown) is no folder: name one with --to")
+        }
+        guard folder.withPlatformString({ access($0, W_OK | X_OK) }) == 0 else {
+            throw CommandError(
+                .destination, code: "destinationUnwritable",
+                "the folder \(shown) is not writable (\(Errno(rawValue: errno))): name another one with --to")
+        }
     }
 }

@@ -47,8 +47,6 @@ struct AccountInviteCommand: AsyncParsableCommand {
                 throw error
             }
             await announcement.stop()
-        } catch let error as AccountError {
-            throw CommandError(error)
         } catch let error as SocketError {
             throw CommandError.failed("the invitation cannot be opened: \(error)")
         }
@@ -99,7 +97,7 @@ private struct InvitationDialogue {
         let (inputs, feed) = AsyncStream<Input>.makeStream()
         let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in feed.yield(.interrupt) }
         defer { withExtendedLifetime(interrupts) {} }
-        let reader = try BlockingReader()
+        let reader = try ByteChannel(.standardInput)
         Task {
             while let line = await reader.readLine() { feed.yield(.line(line)) }
             feed.yield(.line(nil))

@@ -71,27 +71,23 @@ struct AccountJoinCommand: AsyncParsableCommand {
     /// Joins by digits or by the key.
     func join() async throws {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
-        do {
-            try store.refuseExisting()
-            let deviceName = try name?.deviceName
-            guard joinsByKey else {
-                let join = DigitsJoin(store: store, deviceName: deviceName, isConfirmed: yes)
-                return try await join.run(at: address?.text)
-            }
-            if !saysKey {
-                Output.say("Reading the account key from standard input. Over ssh, `ssh -t` joins by digits.")
-            }
-            // The key is in no variable, so that it is wiped after its use.
-            var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile?.path), deviceName: deviceName)
-            let found = noWait ? nil : await Self.lookAround(enrolment)
-            if let found { enrolment.account = found.account }
-            let account = try store.finish(enrolment.account)
-            if let found { try store.save(KnownDevices(found.met)) }
-            Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
-            Output.say("Compare the account id with `baton account show` on another device.")
-        } catch let error as AccountError {
-            throw CommandError(error)
+        try store.refuseExisting()
+        let deviceName = try name?.deviceName
+        guard joinsByKey else {
+            let join = DigitsJoin(store: store, deviceName: deviceName, isConfirmed: yes)
+            return try await join.run(at: address?.text)
         }
+        if !saysKey {
+            Output.say("Reading the account key from standard input. Over ssh, `ssh -t` joins by digits.")
+        }
+        // The key is in no variable, so that it is wiped after its use.
+        var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile?.path), deviceName: deviceName)
+        let found = noWait ? nil : await Self.lookAround(enrolment)
+        if let found { enrolment.account = found.account }
+        let account = try store.finish(enrolment.account)
+        if let found { try store.save(KnownDevices(found.met)) }
+        Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
+        Output.say("Compare the account id with `baton account show` on another device.")
     }
 
     func validate() throws {

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Baton
+import BatonApplications
 import BatonProtocol
 import Glibc
 import Logging
@@ -86,5 +87,97 @@ struct ApplicationCommand: AsyncParsableCommand {
         }
         if let (number, line) = lines.last() { await bridge.handle(line, number: number) }
         return .inputEnded
+    }
+}
+
+/// Reads the manifest of the program.
+enum BridgeManifest {
+    /// - Parameter manifest: the identifier of an installed application, or else the path of an `Info.plist`.
+    static func description(_ manifest: CommandArgument) throws(CommandError) -> Application.Description {
+        let manifest = try read(manifest)
+        do {
+            var types: [ContinuedActivityType] = []
+            for type in manifest.activityTypes {
+                types.append(
+                    try ContinuedActivityType(type, versions: manifest.readableVersions.statements[type]))
+            }
+            return try Application.Description(
+                identifier: manifest.identifier, name: manifest.name, team: manifest.team, continues: types)
+        } catch {
+            throw CommandError(.usage, code: "manifest", SafeText.escaped("\(error)"))
+        }
+    }
+
+    private static func read(_ argument: CommandArgument) throws(CommandError) -> ApplicationManifest {
+        let text = argument.text
+        var registry = try RegistryAccess.registry()
+        if !text.contains("/"), let manifest = registry.installed()[text] { return manifest }
+        let path = CommandEnvironment.absolute(argument.path)
+        guard text.contains("/") || (try? path.stat()) != nil else {
+            throw .usage(
+                "no application \(SafeText.escaped(text)) is installed, and there is no such file: `baton applications`"
+                    + " shows which are")
+        }
+        do throws(ApplicationManifestError) {
+            return try InfoPropertyList(reading: path).manifest(source: path)
+        } catch {
+            throw CommandError(
+                .usage, code: "manifest", "\(path.shown): \(SafeText.escaped(error.problem))")
+        }
+    }
+}
+
+/// Splits a stream of bytes into lines of at most ``bound`` bytes. A longer line is skipped to its end.
+struct BridgeLines {
+    /// The most bytes of a line without its end: a user info of 48 KB as JSON, or 96 KiB of a stream as Base64.
+    static let bound = 128 << 10
+
+    enum Line: Equatable {
+        case text([UInt8])
+        /// Longer than the bound.
+        case tooLong
+    }
+
+    private var partial: [UInt8] = []
+    private var isSkipping = false
+    /// The number of lines so far, including the last one.
+    private(set) var number = 0
+
+    /// Adds bytes, and returns the lines that they complete.
+    mutating func add(_ bytes: some Collection<UInt8>) -> [(number: Int, line: Line)] {
+        var lines: [(Int, Line)] = []
+        var rest = bytes[...]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            collect(rest[..<end])
+            lines.append(finish())
+            rest = rest[rest.index(after: end)...]
+        }
+        collect(rest)
+        return lines
+    }
+
+    /// The line that the end of the input completes; `nil` if the input ended with a whole line.
+    mutating func last() -> (number: Int, line: Line)? {
+        guard isSkipping || !partial.isEmpty else { return nil }
+        return finish()
+    }
+
+    private mutating func collect(_ bytes: some Collection<UInt8>) {
+        guard !isSkipping else { return }
+        guard partial.count + bytes.count <= Self.bound else {
+            partial = []
+            isSkipping = true
+            return
+        }
+        partial.append(contentsOf: bytes)
+    }
+
+    private mutating func finish() -> (Int, Line) {
+        number += 1
+        defer {
+            partial = []
+            isSkipping = false
+        }
+        return (number, isSkipping ? .tooLong : .text(partial))
     }
 }

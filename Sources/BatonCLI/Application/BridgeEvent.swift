@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Baton
+import BatonProtocol
 import FoundationEssentials
+import Synchronization
+import SystemPackage
 
 /// A message of the bridge to the program: one line of its input. <doc:ApplicationMessages> describes each.
 enum BridgeEvent: Sendable {
@@ -23,72 +26,60 @@ enum BridgeEvent: Sendable {
 
     /// The message as it is printed, without the line's end.
     var text: String {
-        JSONValue.object([JSONValue.Member("event", .string(name))] + members).text
+        let (name, members) = named
+        return JSONValue.object([JSONValue.Member("event", .string(name))] + members).text
     }
 
-    private var name: String {
-        switch self {
-        case .ready: "ready"
-        case .node: "node"
-        case .willSave: "willSave"
-        case .wasContinued: "wasContinued"
-        case .failed: "failed"
-        case .willContinue: "willContinue"
-        case .continue: "continue"
-        case .didFailToContinue: "didFailToContinue"
-        case .streamOpened: "streamOpened"
-        case .data: "data"
-        case .written: "written"
-        case .end: "end"
-        case .streamFailed: "streamFailed"
-        case .access: "access"
-        case .error: "error"
-        }
-    }
-
-    private var members: [JSONValue.Member] {
+    /// The name and the members.
+    private var named: (String, [JSONValue.Member]) {
         switch self {
         case .ready(let description):
-            [
-                JSONValue.Member("identifier", .string(description.identifier)),
-                JSONValue.Member("name", .string(description.name)),
-                JSONValue.Member("team", .string(description.team)),
-                JSONValue.Member("types", .array(description.continues.map { .string($0.type) })),
-            ]
-        case .node(.idle): [JSONValue.Member("state", "idle")]
-        case .node(.connected): [JSONValue.Member("state", "connected")]
+            let types = description.continues.map { JSONValue.string($0.type) }
+            return (
+                "ready",
+                [
+                    JSONValue.Member("identifier", .string(description.identifier)),
+                    JSONValue.Member("name", .string(description.name)),
+                    JSONValue.Member("team", .string(description.team)), JSONValue.Member("types", .array(types)),
+                ]
+            )
+        case .node(.idle): return ("node", [JSONValue.Member("state", "idle")])
+        case .node(.connected): return ("node", [JSONValue.Member("state", "connected")])
         case .node(.missing(let reason)):
-            [JSONValue.Member("state", "missing"), JSONValue.Member("reason", .string(reason))]
-        case .willSave(let request, let activity): [.request(request), .activity(activity)]
+            return ("node", [JSONValue.Member("state", "missing"), JSONValue.Member("reason", .string(reason))])
+        case .willSave(let request, let activity): return ("willSave", [.request(request), .activity(activity)])
         case .wasContinued(let activity, let device):
-            [
-                .activity(activity), JSONValue.Member("device", .string(device.name)),
-                JSONValue.Member("deviceID", .string(device.identifier)),
-                JSONValue.Member("userInfo", device.userInfo.json),
-            ]
-        case .failed(let activity, let error): [.activity(activity)] + Self.members(error)
-        case .willContinue(let request, let type): [.request(request), JSONValue.Member("type", .string(type))]
+            return (
+                "wasContinued",
+                [
+                    .activity(activity), JSONValue.Member("device", .string(device.name)),
+                    JSONValue.Member("deviceID", .string(device.identifier)),
+                    JSONValue.Member("userInfo", device.userInfo.json),
+                ]
+            )
+        case .failed(let activity, let error): return ("failed", [.activity(activity)] + Self.members(error))
+        case .willContinue(let request, let type):
+            return ("willContinue", [.request(request), JSONValue.Member("type", .string(type))])
         case .continue(let request, let name, let activity):
-            [.request(request), .activity(name)] + Self.members(activity)
+            return ("continue", [.request(request), .activity(name)] + Self.members(activity))
         case .didFailToContinue(let type, let error):
-            [JSONValue.Member("type", .string(type))] + Self.members(error)
+            return ("didFailToContinue", [JSONValue.Member("type", .string(type))] + Self.members(error))
         case .streamOpened(let activity, let stream, let isIncoming):
-            [.stream(stream), .activity(activity), JSONValue.Member("incoming", .boolean(isIncoming))]
+            let incoming = JSONValue.Member("incoming", .boolean(isIncoming))
+            return ("streamOpened", [.stream(stream), .activity(activity), incoming])
         case .data(let stream, let data):
-            [.stream(stream), JSONValue.Member("data", .string(data.base64EncodedString()))]
-        case .written(let stream, let bytes): [.stream(stream), JSONValue.Member("bytes", .integer(Int64(bytes)))]
-        case .end(let stream): [.stream(stream)]
-        case .streamFailed(let stream, let error): [.stream(stream)] + Self.members(error)
+            return ("data", [.stream(stream), JSONValue.Member("data", .string(data.base64EncodedString()))])
+        case .written(let stream, let bytes):
+            return ("written", [.stream(stream), JSONValue.Member("bytes", .integer(Int64(bytes)))])
+        case .end(let stream): return ("end", [.stream(stream)])
+        case .streamFailed(let stream, let error): return ("streamFailed", [.stream(stream)] + Self.members(error))
         case .access(let url, let error):
-            [
-                JSONValue.Member("url", .string(url.absoluteString)),
-                JSONValue.Member("granted", .boolean(error == nil)),
-            ] + (error.map(Self.members) ?? [])
+            let granted = JSONValue.Member("granted", .boolean(error == nil))
+            let url = JSONValue.Member("url", .string(url.absoluteString))
+            return ("access", [url, granted] + (error.map(Self.members) ?? []))
         case .error(let line, let problem):
-            [
-                JSONValue.Member("line", .integer(Int64(line))),
-                JSONValue.Member("message", .string(problem.description)),
-            ]
+            let message = JSONValue.Member("message", .string(problem.description))
+            return ("error", [JSONValue.Member("line", .integer(Int64(line))), message])
         }
     }
 
@@ -129,4 +120,35 @@ extension JSONValue.Member {
     fileprivate static func request(_ number: UInt64) -> JSONValue.Member { Self("request", .count(number)) }
     fileprivate static func activity(_ name: String) -> JSONValue.Member { Self("activity", .string(name)) }
     fileprivate static func stream(_ name: String) -> JSONValue.Member { Self("stream", .string(name)) }
+}
+
+/// Prints events on standard output, one line each. It waits while the program does not read.
+final class BridgePrinter: Sendable {
+    /// Events that may wait for a program that does not read: 256. A further one ends the bridge. An event has at most
+    /// 64 KiB of a stream, or a user info of 48 KB, which has at most 512 KiB as JSON.
+    static let bound = 256
+
+    private let output: ByteChannel
+    private let waiting = Atomic(0)
+    private let onFailure: @Sendable (CommandError) -> Void
+
+    /// - Parameter onFailure: called when nothing can be printed any more.
+    init(to output: ByteChannel, onFailure: @escaping @Sendable (CommandError) -> Void) {
+        self.output = output
+        self.onFailure = onFailure
+    }
+
+    /// Prints an event. It returns when the event is written, or cannot be.
+    func print(_ event: BridgeEvent) async {
+        guard waiting.add(1, ordering: .relaxed).newValue <= Self.bound else {
+            waiting.subtract(1, ordering: .relaxed)
+            return onFailure(.failed("the program behind standard output has not read \(Self.bound) messages"))
+        }
+        defer { waiting.subtract(1, ordering: .relaxed) }
+        do throws(Errno) {
+            try await output.write(Buffer(copying: Array((event.text + "\n").utf8)))
+        } catch {
+            onFailure(.failed("standard output cannot be written to: \(error)"))
+        }
+    }
 }

@@ -54,73 +54,65 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     func run() async throws {
         let home = try CommandEnvironment.home()
         let store = CommandEnvironment.accountStore(home)
-        do {
-            let own = try store.load()
-            let node = try await NodeAccess.node(of: home, storing: store, otherwise: "nothing was revoked")
-            let known: [KnownDevice]
-            if let node {
-                known = try await node.devices().devices.map(KnownDevice.init)
-            } else {
-                known = try store.loadKnownDevices().entries.map(KnownDevice.init)
-            }
-            let chosen = try DeviceChoice(
-                ownID: own.identity.id.description, ownName: own.deviceName, known: known,
-                revoked: own.state.revoked.map(\.description)
-            ).find(device.text)
-            guard let id = DeviceID(chosen.id) else { throw CommandError.usage(DeviceChoice.noSuchDevice(device.text)) }
-            try await Confirmation.require(
-                isGiven: yes, consequence: "a revocation cannot be taken back",
-                question: "Lock \(chosen.shown) out of the account? This cannot be taken back.")
-            // The account is loaded again after that: two lists with the same number would divide the devices.
-            let (secrets, account) = try await AccountKeyInput.read(from: keyFile?.path, of: store)
-            // Ask before the revocation. After it, a device that was only announced under the old keys is not present.
-            var spread = RevocationSpread(try await node?.devices().devices ?? [])
-            func adopt(_ account: Account) async throws {
-                guard let node else { return try store.take(account.givenLists) }
-                try await node.adopt(account.travellingLists(wrappedBy: KeyEncryptionKey(localTo: account.identity)))
-            }
-            // Revoke at once. The revocations of other devices come later.
-            var revoking = account
-            if !account.isRevoked(id) {
-                _ = try revoking.revoke([id], with: secrets)
-                try await adopt(revoking)
-                Output.say("\(chosen.shown) is revoked. Looking for revocations on other devices...")
-            }
-            let outcome = await AccountLookup(for: revoking, with: secrets).run(within: Self.patience)
-            if outcome.isIncomplete { Output.say(outcome.incompleteness) }
-            if let unused = outcome.unusedRevocations(fixedBy: "revoke once more") { Output.say(unused) }
-            var met = outcome.account
-            if met.state != revoking.state || met.state.isApart {
-                // Lists that were signed apart bring their keys along. The node needs these for devices that use them.
-                try await adopt(met)
-                if met.state.isApart || !met.isRevoked(id) {
-                    _ = try met.revoke([id], with: secrets)
-                    try await adopt(met)
-                }
-                Output.say("\(chosen.shown) is revoked, together with the devices that were revoked elsewhere.")
-            } else if account.isRevoked(id) {
-                Output.say("\(chosen.shown) was revoked before.")
-                return
-            }
-            let isApart: Bool
-            if let node {
-                isApart = try await Self.follow(&spread, node)
-                for line in spread.lines { Output.say(line) }
-                await node.close()
-            } else {
-                isApart = try store.load().state.isApart
-                Output.say(
-                    "No node is running here: the other devices learn of it when `baton node` meets them.")
-            }
-            // Another command or device may have revoked one at the same time.
-            if isApart { Output.say(DeviceRendering.listsApart(home)) }
-        } catch let error as AccountError {
-            throw CommandError(error)
-        } catch let error as RevocationError {
-            throw CommandError.failed("\(error)")
-        } catch let error as HandoffError {
-            throw CommandError(error)
+        let own = try store.load()
+        let node = try await NodeAccess.node(of: home, storing: store, otherwise: "nothing was revoked")
+        let known: [KnownDevice]
+        if let node {
+            known = try await node.devices().devices.map(KnownDevice.init)
+        } else {
+            known = try store.loadKnownDevices().entries.map(KnownDevice.init)
         }
+        let chosen = try DeviceChoice(
+            ownID: own.identity.id.description, ownName: own.deviceName, known: known,
+            revoked: own.state.revoked.map(\.description)
+        ).find(device.text)
+        guard let id = DeviceID(chosen.id) else { throw CommandError.usage(DeviceChoice.noSuchDevice(device.text)) }
+        try await Confirmation.require(
+            isGiven: yes, consequence: "a revocation cannot be taken back",
+            question: "Lock \(chosen.shown) out of the account? This cannot be taken back.")
+        // The account is loaded again after that: two lists with the same number would divide the devices.
+        let (secrets, account) = try await AccountKeyInput.read(from: keyFile?.path, of: store)
+        // Ask before the revocation. After it, a device that was only announced under the old keys is not present.
+        var spread = RevocationSpread(try await node?.devices().devices ?? [])
+        func adopt(_ account: Account) async throws {
+            guard let node else { return try store.take(account.givenLists) }
+            try await node.adopt(account.travellingLists(wrappedBy: KeyEncryptionKey(localTo: account.identity)))
+        }
+        // Revoke at once. The revocations of other devices come later.
+        var revoking = account
+        if !account.isRevoked(id) {
+            _ = try revoking.revoke([id], with: secrets)
+            try await adopt(revoking)
+            Output.say("\(chosen.shown) is revoked. Looking for revocations on other devices...")
+        }
+        let outcome = await AccountLookup(for: revoking, with: secrets).run(within: Self.patience)
+        if outcome.isIncomplete { Output.say(outcome.incompleteness) }
+        if let unused = outcome.unusedRevocations(fixedBy: "revoke once more") { Output.say(unused) }
+        var met = outcome.account
+        if met.state != revoking.state || met.state.isApart {
+            // Lists that were signed apart bring their keys along. The node needs these for devices that use them.
+            try await adopt(met)
+            if met.state.isApart || !met.isRevoked(id) {
+                _ = try met.revoke([id], with: secrets)
+                try await adopt(met)
+            }
+            Output.say("\(chosen.shown) is revoked, together with the devices that were revoked elsewhere.")
+        } else if account.isRevoked(id) {
+            Output.say("\(chosen.shown) was revoked before.")
+            return
+        }
+        let isApart: Bool
+        if let node {
+            isApart = try await Self.follow(&spread, node)
+            for line in spread.lines { Output.say(line) }
+            await node.close()
+        } else {
+            isApart = try store.load().state.isApart
+            Output.say(
+                "No node is running here: the other devices learn of it when `baton node` meets them.")
+        }
+        // Another command or device may have revoked one at the same time.
+        if isApart { Output.say(DeviceRendering.listsApart(home)) }
     }
 
     /// Waits until the present devices have the list, for at most ``spreading``.

@@ -23,52 +23,40 @@ actor OfferReporter {
     ///   - path: the path of the document; `nil` if the offer has none.
     func offered(_ offer: NodeOffer, at path: FilePath? = nil, isHandoffOff: Bool) async throws {
         let id = ListedActivity.text(ofID: offer.id)
-        if isJSON {
-            let state = isHandoffOff ? [JSONValue.Member("handoff", "off")] : []
-            try emit(
-                "offered",
-                [JSONValue.Member("id", .string(id)), JSONValue.Member("title", .string(offer.title))]
-                    + (path.map { JSONValue.Member.path("path", $0.bytes) } ?? []) + state)
-        } else {
-            let title = offer.title.isEmpty ? "(no title)" : SafeText.escaped(offer.title)
-            let next =
-                isHandoffOff
-                ? "no device sees it, because Handoff is off: switch it on with `baton handoff on`"
-                : "run `baton accept` on another device"
-            await progress.say("offering \(title) (\(id.prefix(8))): \(next); ^C withdraws")
-        }
+        let title = offer.title.isEmpty ? "(no title)" : SafeText.escaped(offer.title)
+        let next =
+            isHandoffOff
+            ? "no device sees it, because Handoff is off: switch it on with `baton handoff on`"
+            : "run `baton accept` on another device"
+        let state = isHandoffOff ? [JSONValue.Member("handoff", "off")] : []
+        try await tell(
+            "offered",
+            [JSONValue.Member("id", .string(id)), JSONValue.Member("title", .string(offer.title))]
+                + (path.map { JSONValue.Member.path("path", $0.bytes) } ?? []) + state,
+            "offering \(title) (\(id.prefix(8))): \(next); ^C withdraws")
     }
 
     /// - Parameter trouble: what the responder of this machine does, in the node's words; nil: it is back.
     func responder(_ trouble: String?) async throws {
-        if isJSON {
-            let event = ResponderWatch.event(trouble)
-            try emit(event.name, event.members)
-        } else {
-            await progress.say(ResponderWatch.sentence(trouble))
-        }
+        let event = ResponderWatch.event(trouble)
+        try await tell(event.name, event.members, ResponderWatch.sentence(trouble))
     }
 
     func willSave(_ device: String) async throws {
-        guard isJSON else { return }
-        try emit("willSave", [Self.device(device)])
+        try await tell("willSave", [Self.device(device)], nil)
     }
 
     func taken(_ event: WireOfferEvent.Taken, claim: UInt64) async throws {
         let name = await name(of: claim, by: event.device)
-        if isJSON {
-            try emit("taken", Self.members(event, claim))
-        } else {
-            await progress.say("\(name) is taking it over")
-        }
+        try await tell("taken", Self.members(event, claim), "\(name) is taking it over")
     }
 
     func progressed(_ event: WireProgressReport, claim: UInt64) async throws {
         let name = await name(of: claim, by: event.device)
         if isJSON {
             let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
-            try emit(
-                "progress", Self.device(event.device, claim) + transfers.members(event, claim: claim, now: now))
+            let members = Self.device(event.device, claim) + transfers.members(event, claim: claim, now: now)
+            try await tell("progress", members, nil)
         } else {
             await progress.update(name, bytes: event.bytes, total: event.total, bottleneck: event.bottleneck)
         }
@@ -76,67 +64,40 @@ actor OfferReporter {
 
     func continued(_ event: WireOfferEvent.Taken, claim: UInt64) async throws {
         let name = await end(of: claim, by: event.device)
-        if isJSON {
-            try emit("continued", Self.members(event, claim))
-        } else {
-            let size = event.bytes > 0 ? " (\(HumanUnits.bytes(event.bytes)))" : ""
-            await progress.say("continued by \(name)\(size)")
-        }
+        let size = event.bytes > 0 ? " (\(HumanUnits.bytes(event.bytes)))" : ""
+        try await tell("continued", Self.members(event, claim), "continued by \(name)\(size)")
     }
 
     func failed(_ failure: WireFailure, claim: UInt64) async throws {
-        let error = CommandError(HandoffError(failure))
         let name = await end(of: claim, by: failure.device)
-        if isJSON {
-            try emit(
-                "failed",
-                Self.device(failure.device, claim) + [
-                    JSONValue.Member("code", .string(error.code)),
-                    JSONValue.Member("message", .string(failure.message)),
-                ])
-        } else {
-            let who = name.isEmpty ? "a device" : name
-            await progress.say("\(who) did not get it: \(SafeText.sentence(failure.message))")
-        }
+        let who = name.isEmpty ? "a device" : name
+        try await tell(
+            "failed", Self.members(failure, claim), "\(who) did not get it: \(SafeText.sentence(failure.message))")
     }
 
     /// The transfer to a device was cut. The device goes on by itself, so its transfer keeps its name.
     func interrupted(_ cause: WireFailure, claim: UInt64) async throws {
         let name = await name(of: claim, by: cause.device)
         await progress.remove(name)
-        if isJSON {
-            let error = CommandError(HandoffError(cause))
-            try emit(
-                "interrupted",
-                Self.device(cause.device, claim) + [
-                    JSONValue.Member("code", .string(error.code)),
-                    JSONValue.Member("message", .string(cause.message)),
-                ])
-        } else {
-            let reason = SafeText.sentence(cause.message)
-            await progress.say("\(name) stopped receiving: \(reason); waiting for it to go on")
-        }
+        try await tell(
+            "interrupted", Self.members(cause, claim),
+            "\(name) stopped receiving: \(SafeText.sentence(cause.message)); waiting for it to go on")
     }
 
     /// The node has stopped, and the command waits for the next one.
     func nodeLost() async throws {
         await progress.removeAll()
         transfers = OfferTransfers()
-        if isJSON {
-            try emit("nodeLost", [])
-        } else {
-            await progress.say("the node has stopped: nothing is offered until one runs again; ^C ends the wait")
-        }
+        try await tell(
+            "nodeLost", [], "the node has stopped: nothing is offered until one runs again; ^C ends the wait")
     }
 
     /// - Parameter transfers: devices that took the activity over before, and are still sent its document.
     func withdrawn(_ id: [UInt8], stillSent transfers: [WireTransfer] = []) async throws {
         await progress.clear()
         if isJSON {
-            try emit(
-                "withdrawn",
-                [JSONValue.Member("id", .string(ListedActivity.text(ofID: id)))]
-                    + TransferRendering.members(ofStillSent: transfers))
+            let members = [JSONValue.Member("id", .string(ListedActivity.text(ofID: id)))]
+            try await tell("withdrawn", members + TransferRendering.members(ofStillSent: transfers), nil)
         } else {
             Output.say(transfers.isEmpty ? "withdrawn" : "withdrawn: no other device can take it now")
             for transfer in transfers { Output.say(TransferRendering.stillSent(transfer)) }
@@ -178,7 +139,82 @@ actor OfferReporter {
         ]
     }
 
-    private func emit(_ event: String, _ members: [JSONValue.Member]) throws {
-        try Output.line(EventLine.text(event, members))
+    private static func members(_ failure: WireFailure, _ claim: UInt64) -> [JSONValue.Member] {
+        device(failure.device, claim) + [
+            JSONValue.Member("code", .string(CommandError(HandoffError(failure)).code)),
+            JSONValue.Member("message", .string(failure.message)),
+        ]
+    }
+
+    /// Prints an event as JSON, or for people as a sentence if it has one.
+    private func tell(_ event: String, _ members: [JSONValue.Member], _ sentence: String?) async throws {
+        if isJSON {
+            try Output.line(EventLine.text(event, members))
+        } else if let sentence {
+            await progress.say(sentence)
+        }
+    }
+}
+
+/// The active transfers of one offer, each with a name of its own.
+///
+/// Several devices may have the same name, and one device may accept an offer more than once. Only the number of the
+/// claim distinguishes them.
+struct OfferTransfers {
+    /// The most transfers: 128, as many as a node has claims. Older nodes may never report the end of a transfer. If
+    /// there are more, the least recently updated one is dropped.
+    static let bound = 128
+
+    private struct Key: Equatable {
+        let claim: UInt64
+        /// The device's name; empty if there is a claim, because the device may change its name.
+        let device: String
+
+        init(_ claim: UInt64, _ device: String) {
+            self.claim = claim
+            self.device = claim > 0 ? "" : device
+        }
+    }
+
+    /// Sorted by the time of the last update; the most recent one is last.
+    private var transfers: [(key: Key, name: String, told: ProgressMembers)] = []
+
+    /// The name of a transfer until it ends, safe to show: the device's name, or “ubuntu (2)” if another transfer has
+    /// that name.
+    ///
+    /// - Parameter claim: the number of the claim; 0 from an older node.
+    /// - Returns: the name, and the name of the transfer that was dropped for it.
+    mutating func name(of claim: UInt64, by device: String) -> (name: String, forgotten: String?) {
+        let key = Key(claim, device)
+        if let index = transfers.firstIndex(where: { $0.key == key }) {
+            let transfer = transfers.remove(at: index)
+            transfers.append(transfer)
+            return (transfer.name, nil)
+        }
+        let forgotten = transfers.count < Self.bound ? nil : transfers.removeFirst().name
+        let name = unusedName(for: SafeText.escaped(device))
+        transfers.append((key, name, ProgressMembers()))
+        return (name, forgotten)
+    }
+
+    /// The members of a transfer in `--json`.
+    mutating func members(_ event: WireProgressReport, claim: UInt64, now: Instant) -> [JSONValue.Member] {
+        let key = Key(claim, event.device)
+        guard let index = transfers.firstIndex(where: { $0.key == key }) else { return [] }
+        return transfers[index].told.members(event, now: now)
+    }
+
+    /// Ends a transfer. Its name is free for another one.
+    mutating func end(of claim: UInt64, by device: String) {
+        transfers.removeAll { $0.key == Key(claim, device) }
+    }
+
+    private func unusedName(for device: String) -> String {
+        var (name, number) = (device, 1)
+        while transfers.contains(where: { $0.name == name }) {
+            number += 1
+            name = "\(device) (\(number))"
+        }
+        return name
     }
 }

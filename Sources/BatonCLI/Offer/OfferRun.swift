@@ -2,6 +2,7 @@
 
 import Baton
 import BatonDocuments
+import BatonEventLoop
 import BatonMessages
 import BatonTransport
 import Glibc
@@ -43,16 +44,6 @@ struct OfferRun: Sendable {
     }
 
     private let cancellation = OfferCancellation()
-
-    init(
-        _ request: WireOfferRequest, draft: OfferDraft, server: StreamServer?, reporter: OfferReporter, isOnce: Bool
-    ) {
-        self.request = request
-        self.draft = draft
-        self.server = server
-        self.reporter = reporter
-        self.isOnce = isOnce
-    }
 
     func run() async throws {
         var client = try await NodeAccess.connect()
@@ -225,5 +216,40 @@ struct OfferRun: Sendable {
             await question.fail(HandoffError(.documentUnreadable, error.message))
         }
         try await told
+    }
+}
+
+/// The request to end an offer: by a signal, or after the first device that has all of it.
+///
+/// The request withdraws the present offer. If there is none, because the command waits for a node, it withdraws the
+/// next one.
+final class OfferCancellation: Sendable {
+    private struct State {
+        var isRequested = false
+        var withdraw: (@Sendable () -> Void)?
+    }
+
+    private let state = Lock(State())
+
+    /// Whether the offer is to end.
+    var isRequested: Bool { state.withLock { $0.isRequested } }
+
+    /// Ends the offer.
+    func request() {
+        let withdraw = state.withLock { state in
+            state.isRequested = true
+            return state.withdraw.take()
+        }
+        withdraw?()
+    }
+
+    /// Sets the action that withdraws the present offer; `nil` if there is none. It runs once, and at once if the end
+    /// was requested before.
+    func setWithdrawal(_ withdraw: (@Sendable () -> Void)?) {
+        let isRequested = state.withLock { state in
+            state.withdraw = state.isRequested ? nil : withdraw
+            return state.isRequested
+        }
+        if isRequested { withdraw?() }
     }
 }

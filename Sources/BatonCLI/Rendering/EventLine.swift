@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Baton
+import BatonMessages
+import FoundationEssentials
 
 /// One event of a command as one line of JSON, with `event` and `time` first.
 enum EventLine {
@@ -15,5 +17,77 @@ extension JSONValue {
     /// A count or a size. Readers of JSON keep integers exact up to 2^53.
     static func count(_ value: UInt64) -> JSONValue {
         Int64(exactly: value).map(JSONValue.integer) ?? .unsigned(value)
+    }
+}
+
+extension JSONValue.Member {
+    /// A path in `--json`. JSON strings are UTF-8: a path that is not also has a member with its bytes in base64, such
+    /// as `pathBase64` for `path`.
+    static func path(_ name: String, _ bytes: some Collection<UInt8>) -> [JSONValue.Member] {
+        let text = JSONValue.Member(name, .string(String(decoding: bytes, as: UTF8.self)))
+        guard String(validating: bytes, as: UTF8.self) == nil else { return [text] }
+        return [text, JSONValue.Member("\(name)Base64", .string(Data(bytes).base64EncodedString()))]
+    }
+}
+
+/// Formats points in time, for people and for scripts.
+enum Moment {
+    /// The present time as ISO 8601 with milliseconds, UTC, for `time` in `--json`.
+    static var now: String {
+        ISO8601.format(milliseconds: Date().timeIntervalSince1970) ?? ""
+    }
+
+    /// The age of an event: `now`, `40 s`, `2 min`, `3 h`, `12 d`.
+    ///
+    /// - Parameter seconds: the time of the event, since 1970, by the other device's clock. A time in the future is
+    ///   `now`.
+    static func age(of seconds: UInt64, now: Double = Date().timeIntervalSince1970) -> String {
+        let age = now - Double(seconds)
+        switch age {
+        case ..<5: return "now"
+        case ..<60: return "\(Int(age)) s"
+        case ..<3600: return "\(Int(age / 60)) min"
+        case ..<(48 * 3600): return "\(Int(age / 3600)) h"
+        case ..<(36500 * 86_400): return "\(Int(age / 86_400)) d"
+        case _: return "?"
+        }
+    }
+}
+
+/// Tells while a command runs that the responder of this machine became unavailable, and that it is back. In between
+/// this device neither sees others nor is seen.
+enum ResponderWatch {
+    /// Watches until the node ends or the task is cancelled. A node that cannot tell is not watched.
+    ///
+    /// - Parameter tell: is called once for each change, with what the responder does, in the node's words; nil: it is
+    ///   back.
+    static func run(_ client: NodeClient, _ tell: (_ trouble: String?) async throws -> Void) async throws {
+        guard let (status, changes) = try? await client.watchStatus() else { return }
+        var isUnavailable = status.isUnannounced
+        if isUnavailable { try await tell(status.responder) }
+        for try await status in changes where status.isUnannounced != isUnavailable {
+            isUnavailable = status.isUnannounced
+            try await tell(isUnavailable ? status.responder : nil)
+        }
+    }
+
+    /// The same once, for a command that lists and ends.
+    static func look(_ client: NodeClient) async {
+        guard let status = try? await client.status(), status.isUnannounced else { return }
+        Output.say(sentence(status.responder))
+    }
+
+    /// A change, for people.
+    static func sentence(_ trouble: String?) -> String {
+        guard let trouble else { return "the responder is back: devices see each other again" }
+        let prefix = "unavailable: "
+        let reason = trouble.hasPrefix(prefix) ? String(trouble.dropFirst(prefix.count)) : trouble
+        return "devices do not see each other now. \(SafeText.escaped(reason)) See `baton doctor`."
+    }
+
+    /// A change as an event: its name and its members.
+    static func event(_ trouble: String?) -> (name: String, members: [JSONValue.Member]) {
+        guard let trouble else { return ("announced", []) }
+        return ("unannounced", [JSONValue.Member("responder", .string(trouble))])
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Baton
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -165,5 +166,59 @@ actor ProgressLine {
     /// The progress in percent, at most 99: a document is complete only when it is verified and in place.
     private static func percent(_ progress: TransferProgress) -> String {
         "\(min(99, Int(progress.fraction * 100)))%"
+    }
+}
+
+/// The progress of a transfer in `--json`: the same facts as on a terminal.
+struct ProgressMembers {
+    private var progress: TransferProgress?
+
+    /// The members of one event.
+    ///
+    /// `bytes` is always less than `total`: only `continued` says that the document is verified and in place.
+    mutating func members(_ event: WireProgressReport, now: Instant) -> [JSONValue.Member] {
+        var current: TransferProgress
+        if let progress, progress.total == event.total {
+            current = progress
+            current.update(bytes: event.bytes, now: now)
+        } else {
+            // A new transfer, or a version of the document with another size.
+            current = TransferProgress(total: event.total, bytes: event.bytes, now: now)
+        }
+        progress = current
+        let left = current.isComplete ? nil : current.timeLeft(now: now)
+        return [
+            JSONValue.Member("bytes", .count(min(event.bytes, max(event.total, 1) - 1))),
+            JSONValue.Member("total", .count(event.total)),
+            JSONValue.Member("rate", current.rate(now: now).map { .count(UInt64(min($0, 1e18))) } ?? .null),
+            JSONValue.Member("secondsLeft", left.map { .count(UInt64($0.components.seconds)) } ?? .null),
+            JSONValue.Member("bottleneck", .string(event.bottleneck.text)),
+        ]
+    }
+}
+
+extension WireTransferBottleneck {
+    /// What a transfer waits for, for the progress line.
+    var phrase: String {
+        switch self {
+        case .link: "limited by the network"
+        case .diskHere: "limited by this disk"
+        case .diskThere: "limited by the other disk"
+        case .processorHere: "limited by this CPU"
+        case .processorThere: "limited by the other CPU"
+        case .unknown, .UNRECOGNIZED: "limit unknown"
+        }
+    }
+
+    /// The name of the bottleneck for JSON.
+    var text: String {
+        switch self {
+        case .link: "link"
+        case .diskHere: "disk here"
+        case .diskThere: "disk there"
+        case .processorHere: "CPU here"
+        case .processorThere: "CPU there"
+        case .unknown, .UNRECOGNIZED: "unknown"
+        }
     }
 }

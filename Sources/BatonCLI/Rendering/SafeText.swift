@@ -69,3 +69,129 @@ enum DisplayWidth {
         }
     }
 }
+
+/// Breaks sentences into lines for a terminal.
+///
+/// A line is broken at a space outside of quotations: commands in backquotes, and names or sentences in “ ” or " ".
+/// A quotation that is wider than the terminal is broken like other text.
+enum TextWrap {
+    /// A part of a line that stays together, and the spaces in front of it.
+    private struct Word {
+        var spaces = ""
+        var text = ""
+    }
+
+    /// Breaks a text into lines. Its own line breaks stay, and a continued line gets the indentation of its first one.
+    ///
+    /// - Parameter width: the columns of the terminal; `Int.max` breaks nothing.
+    static func lines(_ text: String, width: Int) -> [String] {
+        text.split(separator: "\n", omittingEmptySubsequences: false).flatMap { line in
+            DisplayWidth.of(line) <= width ? [String(line)] : broken(line, width: width)
+        }
+    }
+
+    private static func broken(_ line: Substring, width: Int) -> [String] {
+        let indentation = String(line.prefix { $0 == " " })
+        let room = max(width - indentation.count, 1)
+        var lines: [String] = []
+        var current = ""
+        for word in words(line.dropFirst(indentation.count), within: room) {
+            if !current.isEmpty, DisplayWidth.of(current + word.spaces + word.text) > room {
+                lines.append(indentation + current)
+                current = word.text
+            } else {
+                current += word.spaces + word.text
+            }
+        }
+        return lines + [indentation + current]
+    }
+
+    /// Splits at the spaces outside of quotations.
+    private static func words(_ line: Substring, within room: Int) -> [Word] {
+        var words: [Word] = []
+        var word = Word()
+        var rest = line
+        while let first = rest.first {
+            if first == " " {
+                if !word.text.isEmpty {
+                    words.append(word)
+                    word = Word()
+                }
+                word.spaces.append(first)
+                rest.removeFirst()
+            } else {
+                let quotation = quotation(rest, within: room) ?? rest.prefix(1)
+                word.text += quotation
+                rest.removeFirst(quotation.count)
+            }
+        }
+        return words + (word.text.isEmpty ? [] : [word])
+    }
+
+    /// The quotation that a text begins with; nil if there is none, it does not end, or it has no room on one line.
+    private static func quotation(_ text: Substring, within room: Int) -> Substring? {
+        let ends: [Character: Character] = ["`": "`", "\"": "\"", "“": "”"]
+        guard let first = text.first, let end = ends[first], let last = text.dropFirst().firstIndex(of: end) else {
+            return nil
+        }
+        let quotation = text[...last]
+        return DisplayWidth.of(quotation) <= room ? quotation : nil
+    }
+}
+
+/// Rows in aligned columns that fit a width. The widest column that may shrink does so first.
+struct Table {
+    struct Column {
+        let title: String
+        /// The smallest width; `nil` if the column never shrinks.
+        let minimum: Int?
+        let alignsRight: Bool
+
+        init(_ title: String, minimum: Int? = nil, alignsRight: Bool = false) {
+            self.title = title
+            self.minimum = minimum
+            self.alignsRight = alignsRight
+        }
+    }
+
+    /// The space between two columns.
+    private static let gap = 2
+
+    let columns: [Column]
+    var rows: [[String]] = []
+
+    init(_ columns: [Column]) {
+        self.columns = columns
+    }
+
+    /// The lines of the table, with the titles first. No line is wider than `width`: a line that wraps makes a table
+    /// unreadable. Columns shrink to their minimum, and then the line is cut.
+    func lines(width: Int) -> [String] {
+        let widths = columnWidths(fitting: width)
+        return ([columns.map(\.title)] + rows).map { row in
+            var line = ""
+            for (index, column) in columns.enumerated() {
+                let cell = DisplayWidth.clip(row[index], to: widths[index])
+                let padding = String(repeating: " ", count: widths[index] - DisplayWidth.of(cell))
+                line += column.alignsRight ? padding + cell : cell + padding
+                if index < columns.count - 1 { line += String(repeating: " ", count: Self.gap) }
+            }
+            while line.last == " " { line.removeLast() }
+            return DisplayWidth.clip(line, to: width)
+        }
+    }
+
+    private func columnWidths(fitting width: Int) -> [Int] {
+        var widths = columns.indices.map { index in
+            ([columns[index].title] + rows.map { $0[index] }).map { DisplayWidth.of($0) }.max() ?? 0
+        }
+        var excess = widths.reduce(Self.gap * (columns.count - 1), +) - width
+        while excess > 0 {
+            let shrinkable = columns.indices.filter { widths[$0] > max(columns[$0].minimum ?? .max, 1) }
+            guard let widest = shrinkable.max(by: { widths[$0] < widths[$1] }) else { break }
+            widths[widest] -= 1
+            excess -= 1
+        }
+        return widths
+    }
+}

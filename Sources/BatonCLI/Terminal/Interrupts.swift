@@ -2,6 +2,7 @@
 
 import BatonEventLoop
 import Glibc
+import Synchronization
 
 /// Calls a handler for the signals that ask the command to stop, for as long as this object lives.
 ///
@@ -56,4 +57,15 @@ final class Interrupts: Sendable {
             _exit(ExitStatus.interrupted.rawValue)
         }
     }
+}
+
+/// An event that happens once. It tells the first caller from all others.
+final class OneTime: Sendable {
+    private let happened = Atomic(false)
+
+    /// Whether the event has happened.
+    var hasHappened: Bool { happened.load(ordering: .acquiring) }
+
+    /// Returns `true` for the first caller alone.
+    func take() -> Bool { !happened.exchange(true, ordering: .acquiringAndReleasing) }
 }

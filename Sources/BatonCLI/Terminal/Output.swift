@@ -53,6 +53,20 @@ enum Output {
         }
     }
 
+    /// Prints a listing: each entry as a line of JSON, or the lines for people.
+    ///
+    /// - Parameters:
+    ///   - nothing: what people are told if the list is empty.
+    ///   - lines: the entries for people, in a width.
+    static func list<Entry>(
+        _ entries: [Entry], asJSON isJSON: Bool, json: (Entry) -> String, nothing: String,
+        lines: ([Entry], Int) -> [String]
+    ) throws(CommandError) {
+        if !isJSON, entries.isEmpty { return say(nothing) }
+        let lines = isJSON ? entries.map(json) : lines(entries, Terminal.width(of: .standardOutput))
+        for text in lines { try line(text) }
+    }
+
     /// Prints a message to the user, broken into lines for a terminal. A failure of the write is ignored.
     static func say(_ text: String) {
         _ = try? FileDescriptor.standardError.writeAll((wrapped(text) + "\n").utf8)
@@ -70,5 +84,30 @@ enum Output {
     /// Prints an error.
     static func complain(_ text: String) {
         say("baton: " + text)
+    }
+}
+
+/// Properties of the terminal behind a descriptor.
+enum Terminal {
+    /// The width of a terminal that does not tell it: 80 columns, as on a VT100.
+    static let defaultWidth = 80
+
+    static func isTerminal(_ descriptor: FileDescriptor) -> Bool {
+        isatty(descriptor.rawValue) == 1
+    }
+
+    /// The width in columns; no limit for a file or a pipe. It is read each time, since the user may resize the window.
+    static func width(of descriptor: FileDescriptor) -> Int {
+        guard isTerminal(descriptor) else { return .max }
+        var size = winsize()
+        guard ioctl(descriptor.rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return defaultWidth }
+        return Int(size.ws_col)
+    }
+
+    /// Whether the terminal understands control sequences.
+    static func isSmart(_ descriptor: FileDescriptor) -> Bool {
+        guard isTerminal(descriptor) else { return false }
+        guard let name = getenv("TERM") else { return true }
+        return strcmp(name, "dumb") != 0
     }
 }

@@ -8,6 +8,16 @@ import BatonTransport
 import FoundationEssentials
 import SystemPackage
 
+/// `baton devices`
+struct DevicesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "devices",
+        abstract: "List the other devices of the account, rename this one, or lock one out.",
+        subcommands: [
+            DevicesListCommand.self, DevicesRenameCommand.self, DevicesForgetCommand.self, DevicesRevokeCommand.self,
+        ], defaultSubcommand: DevicesListCommand.self)
+}
+
 /// `baton devices list`
 struct DevicesListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -42,22 +52,15 @@ struct DevicesListCommand: AsyncParsableCommand {
         if listsApart {
             Output.say(try DeviceRendering.listsApart(CommandEnvironment.home()))
         }
-        if output.json {
-            for device in devices { try Output.line(DeviceRendering.json(device)) }
-            return
-        }
-        guard !devices.isEmpty else {
-            Output.say("No other device has been seen yet: add one with `baton account invite`.")
-            Output.say(
-                "A device of the account is seen while `baton node` runs there, in one network. If it does, find the "
-                    + "cause with `baton doctor`.")
-            return
-        }
-        if let unproved = DeviceRendering.unproved(devices) { Output.say(unproved) }
-        let width = Terminal.width(of: .standardOutput)
-        for line in DeviceRendering.lines(devices, width: width, now: Date().timeIntervalSince1970) {
-            try Output.line(line)
-        }
+        if !output.json, let unproved = DeviceRendering.unproved(devices) { Output.say(unproved) }
+        try Output.list(
+            devices, asJSON: output.json, json: DeviceRendering.json,
+            nothing: """
+                No other device has been seen yet: add one with `baton account invite`.
+                A device of the account is seen while `baton node` runs there, in one network. If it does, find the \
+                cause with `baton doctor`.
+                """
+        ) { DeviceRendering.lines($0, width: $1, now: Date().timeIntervalSince1970) }
     }
 }
 
@@ -111,5 +114,77 @@ enum DeviceRendering {
             return names.map { SafeText.escaped($0) } + facts
         }
         return table.lines(width: width)
+    }
+}
+
+/// `baton devices rename`
+struct DevicesRenameCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rename",
+        abstract: "Give this device another name.",
+        discussion: """
+            The other devices show the new name as soon as they hear from this one, and the old one under BEFORE. To \
+            rename another device, run the command there.
+
+            EXAMPLES:
+              baton devices rename "old laptop"
+            """)
+
+    @Argument(help: ArgumentHelp("What the other devices call this one. At most 63 bytes.", valueName: "name"))
+    var name: CommandArgument
+
+    func run() async throws {
+        let home = try CommandEnvironment.home()
+        let store = CommandEnvironment.accountStore(home)
+        let name = try name.deviceName
+        if let node = try await NodeAccess.node(of: home, storing: store, otherwise: "nothing was renamed") {
+            try await node.editDevices(.name(name))
+            await node.close()
+        } else {
+            try store.setDeviceName(name)
+        }
+        Output.say("This device is \(SafeText.escaped(name)) now.")
+    }
+}
+
+/// `baton devices forget`
+struct DevicesForgetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "forget",
+        abstract: "Remove a device that is gone from the list of this device.",
+        discussion: """
+            This is for a device that you gave away after `baton account leave`, or erased. A device that still has \
+            its keys is listed again when it comes back. Lock a lost one out with `baton devices revoke`.
+
+            EXAMPLES:
+              baton devices forget phone
+            """)
+
+    @Argument(
+        help: ArgumentHelp("The device's name, a former name, or the beginning of its id.", valueName: "name"),
+        completion: .devices)
+    var device: CommandArgument
+
+    func run() async throws {
+        let home = try CommandEnvironment.home()
+        let store = CommandEnvironment.accountStore(home)
+        let own = try store.load()
+        let node = try await NodeAccess.node(of: home, storing: store, otherwise: "nothing was forgotten")
+        let known =
+            try await node?.devices().devices.map(KnownDevice.init)
+            ?? store.loadKnownDevices().entries.map(KnownDevice.init)
+        let chosen = try DeviceChoice(
+            ownID: own.identity.id.description, ownName: own.deviceName, known: known, revoked: []
+        ).find(device.text)
+        guard known.contains(where: { $0.id == chosen.id }) else {
+            throw CommandError.usage(DeviceChoice.noSuchDevice(device.text))
+        }
+        if let node {
+            try await node.editDevices(.forget(chosen.id))
+            await node.close()
+        } else {
+            try store.forget(chosen.id)
+        }
+        Output.say("\(chosen.shown) is forgotten here.")
     }
 }
