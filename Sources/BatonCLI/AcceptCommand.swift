@@ -119,21 +119,23 @@ struct AcceptCommand: AsyncParsableCommand {
             throw ValidationError("--wait takes seconds, 0 to 31536000 (a year)")
         }
         if stream, print { throw ValidationError("--stream and --print exclude each other") }
-        if to != nil, stream || print {
-            throw ValidationError("--to is for documents; \(stream ? "--stream" : "--print") fetches none")
-        }
-        if name != nil || onConflict == .rename, stream || print || range != nil {
-            let other = stream ? "--stream" : print ? "--print" : "--range"
-            throw ValidationError("--name and --on-conflict are for documents; \(other) fetches none")
-        }
         if let name, (try? DocumentLabel(name.bytes)) == nil {
             throw ValidationError("--name takes the name of a file, without a slash; --to names the folder")
         }
-        if application != nil, stream || print {
-            throw ValidationError("--application and \(stream ? "--stream" : "--print") exclude each other")
+        let isRenamed = name != nil || onConflict == .rename
+        if isRenamed, range != nil, !stream, !print {
+            throw ValidationError("--name and --on-conflict are for documents; --range fetches none")
         }
-        if open, stream || print {
-            throw ValidationError("--open is for documents; \(stream ? "--stream" : "--print") fetches none")
+        if stream || print {
+            let other = stream ? "--stream" : "--print"
+            if application != nil { throw ValidationError("--application and \(other) exclude each other") }
+            let forDocuments = [
+                ("--to is", to != nil), ("--name and --on-conflict are", isRenamed), ("--open is", open),
+                ("--against is", !against.isEmpty),
+            ]
+            for (option, isGiven) in forDocuments where isGiven {
+                throw ValidationError("\(option) for documents; \(other) fetches none")
+            }
         }
         if let range {
             guard ByteRange(range.text) != nil else { throw ValidationError(ByteRange.problem) }
@@ -142,9 +144,6 @@ struct AcceptCommand: AsyncParsableCommand {
             }
         } else if file != nil {
             throw ValidationError("--file names the file in a folder of which --range prints bytes: give both")
-        }
-        if !against.isEmpty, stream || print {
-            throw ValidationError("--against is for documents; \(stream ? "--stream" : "--print") fetches none")
         }
     }
 

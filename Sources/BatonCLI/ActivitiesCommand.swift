@@ -41,7 +41,7 @@ struct ActivitiesCommand: AsyncParsableCommand {
             if listing.incomplete { Output.say(ActivityRendering.incomplete(listing)) }
         }
         try Output.list(
-            activities, asJSON: output.json, json: { JSONValue.object($0.members).text },
+            activities, asJSON: output.json, json: \.members.line,
             nothing: ActivityRendering.nothing,
             lines: { ActivityRendering.lines($0, width: $1, now: Date().timeIntervalSince1970) })
     }

@@ -93,10 +93,7 @@ enum HandoffRendering {
     }
 
     static func json(_ state: WireHandoffSwitchResponse) -> String {
-        JSONValue.object([
-            JSONValue.Member("handoff", .string(state.isOn ? "on" : "off")),
-            JSONValue.Member("offApplications", .array(state.offApplications.map { .string($0) })),
-        ]).text
+        [.text("handoff", state.isOn ? "on" : "off"), .texts("offApplications", state.offApplications)].line
     }
 
     static func lines(_ state: WireHandoffSwitchResponse) -> [String] {

@@ -113,7 +113,7 @@ struct NodeRunCommand: AsyncParsableCommand {
     private func sayReady(_ node: Node, isFixed: Bool) async {
         let port = await node.port ?? 0
         if output.json {
-            try? Output.line(EventLine.text("ready", [JSONValue.Member("port", .integer(Int64(port)))]))
+            try? Output.line(EventLine.text("ready", [.count("port", port)]))
         } else {
             let time = isFixed ? "" : " for now"
             Output.say("ready on port \(port)\(time): offer with `baton offer`, take with `baton accept`; ^C stops")

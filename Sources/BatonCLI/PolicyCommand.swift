@@ -120,10 +120,6 @@ enum PolicyReading {
     }
 
     static func json(_ rule: AcceptPolicy.Rule) -> String {
-        JSONValue.object([
-            JSONValue.Member("line", .integer(Int64(rule.line))),
-            JSONValue.Member("action", .string(rule.action.rawValue)),
-            JSONValue.Member("rule", .string("\(rule)")),
-        ]).text
+        [.count("line", rule.line), .text("action", rule.action.rawValue), .text("rule", "\(rule)")].line
     }
 }

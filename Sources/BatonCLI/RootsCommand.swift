@@ -128,8 +128,6 @@ enum RootsEditing {
     }
 
     static func json(_ root: SharedRoot) -> String {
-        JSONValue.object(
-            [JSONValue.Member("name", .string(root.name))] + JSONValue.Member.path("folder", root.folder.bytes)
-        ).text
+        ([.text("name", root.name)] + JSONValue.Member.path("folder", root.folder.bytes)).line
     }
 }

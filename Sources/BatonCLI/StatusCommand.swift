@@ -31,25 +31,19 @@ struct StatusCommand: AsyncParsableCommand {
 /// Prints the node's status.
 enum StatusRendering {
     static func json(_ status: WireStatusResponse) -> String {
+        var members: [JSONValue.Member] = [
+            .text("device", status.device), .text("deviceID", status.deviceID), .count("port", status.port),
+            .text("responder", status.responder), .count("peers", status.peers), .count("offers", status.offers),
+            .count("connections", status.connections), .count("applications", status.applications),
+            .count("process", status.processID), .text("handoff", status.handoffIsOff ? "off" : "on"),
+        ]
+        if status.hasTwin_p { members.append(.flag("hasTwin", true)) }
         let problems = [
             ("policyProblem", status.policyProblem), ("handoffProblem", status.handoffProblem),
             ("sharedRootsProblem", status.sharedRootsProblem),
-        ].filter { !$0.1.isEmpty }
-        return JSONValue.object(
-            [
-                JSONValue.Member("device", .string(status.device)),
-                JSONValue.Member("deviceID", .string(status.deviceID)),
-                JSONValue.Member("port", .integer(Int64(status.port))),
-                JSONValue.Member("responder", .string(status.responder)),
-                JSONValue.Member("peers", .integer(Int64(status.peers))),
-                JSONValue.Member("offers", .integer(Int64(status.offers))),
-                JSONValue.Member("connections", .integer(Int64(status.connections))),
-                JSONValue.Member("applications", .integer(Int64(status.applications))),
-                JSONValue.Member("process", .integer(Int64(status.processID))),
-                JSONValue.Member("handoff", .string(status.handoffIsOff ? "off" : "on")),
-            ] + (status.hasTwin_p ? [JSONValue.Member("hasTwin", .boolean(true))] : [])
-                + problems.map { JSONValue.Member($0.0, .string($0.1)) }
-        ).text
+        ]
+        for (name, problem) in problems where !problem.isEmpty { members.append(.text(name, problem)) }
+        return members.line
     }
 
     static func lines(_ status: WireStatusResponse) -> [String] {

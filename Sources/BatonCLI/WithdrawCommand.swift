@@ -35,7 +35,7 @@ struct WithdrawCommand: AsyncParsableCommand {
             try Output.line(
                 EventLine.text(
                     "withdrawn",
-                    [JSONValue.Member("id", .string(id)), JSONValue.Member("title", .string(withdrawn.title))]
+                    [.text("id", id), .text("title", withdrawn.title)]
                         + TransferRendering.members(ofStillSent: transfers)))
         } else {
             Output.say("withdrawn: \(SafeText.escaped(withdrawn.title)) (\(id.prefix(8)))")

@@ -46,28 +46,18 @@ actor AcceptReporter {
         isShown = event.shown
         // The application of a page is known when the page has arrived, after the first event.
         let application = event.hasApplication ? event.application : application
-        if isJSON {
-            try emit(
-                "willContinue",
-                [
-                    JSONValue.Member("type", .string(event.type)), JSONValue.Member("device", .string(event.device)),
-                    JSONValue.Member("shown", .boolean(event.shown)),
-                ] + Self.members(application))
-        } else if !isShown {
-            let what = event.hasApplication ? "it" : "\(activity.shownTitle) from \(SafeText.escaped(event.device))"
-            let place = application.map { " in \(SafeText.escaped($0.name))" } ?? ""
-            await progress.say("continuing \(what)\(place)")
-        }
+        let what = event.hasApplication ? "it" : "\(activity.shownTitle) from \(SafeText.escaped(event.device))"
+        let place = application.map { " in \(SafeText.escaped($0.name))" } ?? ""
+        try await tell(
+            "willContinue",
+            [.text("type", event.type), .text("device", event.device), .flag("shown", event.shown)]
+                + Self.members(application), isShown ? nil : "continuing \(what)\(place)")
     }
 
     /// - Parameter trouble: what the responder of this machine does, in the node's words; nil: it is back.
     func responder(_ trouble: String?) async throws {
-        if isJSON {
-            let event = ResponderWatch.event(trouble)
-            try emit(event.name, event.members)
-        } else {
-            await progress.say(ResponderWatch.sentence(trouble))
-        }
+        let event = ResponderWatch.event(trouble)
+        try await tell(event.name, event.members, ResponderWatch.sentence(trouble))
     }
 
     /// The activity is no longer offered. The command looks for another one.
@@ -80,7 +70,7 @@ actor AcceptReporter {
         let rendering = PayloadRendering(payload, device: activity.device, deviceID: activity.deviceID)
         if isJSON {
             let elapsed = accepted.map { Instant(nanoseconds: MonotonicClock.nanoseconds()) - $0 } ?? .zero
-            try emit("payload", try rendering.members() + [JSONValue.Member("elapsed", .real(elapsed / .seconds(1)))])
+            try emit("payload", try rendering.members() + [.init("elapsed", .real(elapsed / .seconds(1)))])
         } else if isResult {
             for line in try rendering.lines() { try Output.line(line) }
         }
@@ -93,7 +83,7 @@ actor AcceptReporter {
             let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
             try emit(
                 "progress",
-                [JSONValue.Member("resumed", .count(event.resumedBytes))] + told.members(event, now: now))
+                [.count("resumed", event.resumedBytes)] + told.members(event, now: now))
         } else {
             resumed = resumed ?? event.resumedBytes
             guard !isShown else { return }
@@ -104,27 +94,20 @@ actor AcceptReporter {
 
     /// The transfer stopped, or the document or an older copy changed. It goes on by itself.
     func interrupted(_ event: WireAcceptEvent.Interrupted, _ activity: ListedActivity) async throws {
-        let error = CommandError(HandoffError(event.cause))
         let hadCome = reached > 0
         (reached, kept) = (event.keptBytes, event.keptBytes)
-        if isJSON {
-            try emit(
-                "interrupted",
-                [
-                    JSONValue.Member("code", .string(error.code)),
-                    JSONValue.Member("message", .string(event.cause.message)),
-                    JSONValue.Member("kept", .count(event.keptBytes)),
-                    JSONValue.Member("waits", .count(UInt64(event.waitsSeconds))),
-                ])
-            return
-        }
         // How much of the new version is here is known only when it goes on.
         let isTold = event.waitsSeconds > 0 && (hadCome || kept > 0)
         let next =
             event.waitsSeconds > 0
             ? "waiting for \(SafeText.escaped(activity.device)) for up to \(Self.minutes(event.waitsSeconds)); ^C ends"
             : "going on with what is not here yet"
-        await progress.say("\(SafeText.sentence(event.cause.message))\(isTold ? "; \(keeping)" : ""): \(next)")
+        try await tell(
+            "interrupted",
+            [
+                .text("code", CommandError(HandoffError(event.cause)).code), .text("message", event.cause.message),
+                .count("kept", event.keptBytes), .count("waits", event.waitsSeconds),
+            ], "\(SafeText.sentence(event.cause.message))\(isTold ? "; \(keeping)" : ""): \(next)")
     }
 
     private var keeping: String { kept > 0 ? "\(HumanUnits.bytes(kept)) of it are kept" : "nothing of it is kept" }
@@ -144,8 +127,8 @@ actor AcceptReporter {
                 (path.isEmpty
                     ? []
                     : JSONValue.Member.path("path", path) + [
-                        JSONValue.Member("bytes", .count(event.bytes)),
-                        JSONValue.Member("received", event.hasReceivedBytes ? .count(event.receivedBytes) : .null),
+                        .count("bytes", event.bytes),
+                        .count("received", event.hasReceivedBytes ? event.receivedBytes : nil),
                     ])
                     + Self.members(event.hasApplication ? event.application : nil))
             return
@@ -167,14 +150,11 @@ actor AcceptReporter {
         guard !hasFailed else { return }
         hasFailed = true
         let isTold = error.code == CommandError.interrupted.code && reached > 0
-        if isJSON {
-            try emit(
-                "failed",
-                [JSONValue.Member("code", .string(error.code)), JSONValue.Member("message", .string(error.message))]
-                    + (isTold ? [JSONValue.Member("kept", .count(kept))] : []))
-        } else if isTold {
-            await progress.say(kept > 0 ? "\(keeping): `baton accept` again goes on from there" : keeping)
-        }
+        let sentence = kept > 0 ? "\(keeping): `baton accept` again goes on from there" : keeping
+        try await tell(
+            "failed",
+            [.text("code", error.code), .text("message", error.message)] + (isTold ? [.count("kept", kept)] : []),
+            isTold ? sentence : nil)
     }
 
     private func summary(_ event: WireAcceptEvent.Continued) -> String {
@@ -205,9 +185,14 @@ actor AcceptReporter {
     private static func members(_ application: WireInstalledApplication?) -> [JSONValue.Member] {
         guard let application else { return [] }
         return [
-            JSONValue.Member("application", .string(application.identifier)),
-            JSONValue.Member("applicationName", .string(application.name)),
+            .text("application", application.identifier), .text("applicationName", application.name),
         ]
+    }
+
+    /// Prints an event as JSON, or for people as a sentence if it has one.
+    private func tell(_ event: String, _ members: [JSONValue.Member], _ sentence: String?) async throws {
+        if isJSON { return try emit(event, members) }
+        if let sentence { await progress.say(sentence) }
     }
 
     private func emit(_ event: String, _ members: [JSONValue.Member]) throws {

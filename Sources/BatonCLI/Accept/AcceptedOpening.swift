@@ -90,8 +90,8 @@ struct PayloadRendering {
     /// The fields of the activity, then its payload.
     func members() throws -> [JSONValue.Member] {
         activity.members + [
-            JSONValue.Member("userInfo", try userInfo().json),
-            JSONValue.Member("webPageURL", payload.webPageURL.isEmpty ? .null : .string(payload.webPageURL)),
+            .init("userInfo", try userInfo().json),
+            .text("webPageURL", payload.webPageURL.isEmpty ? nil : payload.webPageURL),
         ]
     }
 

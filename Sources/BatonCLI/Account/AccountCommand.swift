@@ -156,12 +156,10 @@ struct AccountShowCommand: AsyncParsableCommand {
     private func show(_ account: Account, isKeyKept: Bool) throws {
         if output.json {
             try Output.line(
-                JSONValue.object([
-                    JSONValue.Member("accountID", .string(account.id.description)),
-                    JSONValue.Member("device", .string(account.deviceName)),
-                    JSONValue.Member("deviceID", .string(account.identity.id.description)),
-                    JSONValue.Member("keyKept", .boolean(isKeyKept)),
-                ]).text)
+                [
+                    .text("accountID", account.id.description), .text("device", account.deviceName),
+                    .text("deviceID", account.identity.id.description), .flag("keyKept", isKeyKept),
+                ].line)
         } else {
             try Output.line("account    \(account.id)")
             try Output.line("device     \(SafeText.escaped(account.deviceName))")

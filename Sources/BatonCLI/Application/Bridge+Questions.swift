@@ -95,7 +95,7 @@ extension Bridge: ApplicationDelegate, UserActivityDelegate {
     }
 
     func saved(_ request: UInt64, _ fields: [BridgeField]) throws(BridgeProblem) {
-        if case .willSave(let activity)? = questions[request]?.kind { try apply(fields, to: activity) }
+        if case .willSave(let activity)? = questions[request]?.kind { apply(fields, to: activity) }
         try answer(request, .saved)
     }
 

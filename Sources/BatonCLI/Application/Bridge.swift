@@ -80,7 +80,7 @@ actor Bridge {
     private func perform(_ request: BridgeRequest) async throws(BridgeProblem) {
         switch request {
         case .becomeCurrent(let name, let type, let fields): try becomeCurrent(name, type, fields)
-        case .update(let name, let fields): try apply(fields, to: try activity(name))
+        case .update(let name, let fields): apply(fields, to: try activity(name))
         case .resignCurrent(let name): try activity(name).resignCurrent()
         case .invalidate(let name): forget(try activity(name))
         case .deleteSavedUserActivities(let identifiers): deleteSaved(identifiers)
@@ -104,7 +104,7 @@ actor Bridge {
             guard type == nil || type == activity.activityType else {
                 throw BridgeProblem("“\(name)” is of type \(activity.activityType), and keeps it")
             }
-            try apply(fields, to: activity)
+            apply(fields, to: activity)
             return activity.becomeCurrent()
         }
         guard let type else { throw BridgeProblem("“\(name)” is a new activity, which needs a “type”") }
@@ -116,19 +116,14 @@ actor Bridge {
         } catch {
             throw BridgeProblem(error.message)
         }
-        try apply(fields, to: activity)
+        apply(fields, to: activity)
         activity.delegate = self
         keep(activity, as: name)
         activity.becomeCurrent()
     }
 
-    /// Applies all fields of a message as one change. If one field is invalid, none is applied.
-    func apply(_ fields: [BridgeField], to activity: UserActivity) throws(BridgeProblem) {
-        do throws(UserActivityError) {
-            for field in fields { try field.check() }
-        } catch {
-            throw BridgeProblem(error.message)
-        }
+    /// Applies all fields of a message as one change.
+    func apply(_ fields: [BridgeField], to activity: UserActivity) {
         activity.change { content in
             for field in fields { field.apply(to: &content) }
         }

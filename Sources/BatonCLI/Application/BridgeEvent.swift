@@ -27,7 +27,7 @@ enum BridgeEvent: Sendable {
     /// The message as it is printed, without the line's end.
     var text: String {
         let (name, members) = named
-        return JSONValue.object([JSONValue.Member("event", .string(name))] + members).text
+        return ([.text("event", name)] + members).line
     }
 
     /// The name and the members.
@@ -38,86 +38,81 @@ enum BridgeEvent: Sendable {
             return (
                 "ready",
                 [
-                    JSONValue.Member("identifier", .string(description.identifier)),
-                    JSONValue.Member("name", .string(description.name)),
-                    JSONValue.Member("team", .string(description.team)), JSONValue.Member("types", .array(types)),
+                    .text("identifier", description.identifier), .text("name", description.name),
+                    .text("team", description.team), .init("types", .array(types)),
                 ]
             )
-        case .node(.idle): return ("node", [JSONValue.Member("state", "idle")])
-        case .node(.connected): return ("node", [JSONValue.Member("state", "connected")])
+        case .node(.idle): return ("node", [.text("state", "idle")])
+        case .node(.connected): return ("node", [.text("state", "connected")])
         case .node(.missing(let reason)):
-            return ("node", [JSONValue.Member("state", "missing"), JSONValue.Member("reason", .string(reason))])
+            return ("node", [.text("state", "missing"), .text("reason", reason)])
         case .willSave(let request, let activity): return ("willSave", [.request(request), .activity(activity)])
         case .wasContinued(let activity, let device):
             return (
                 "wasContinued",
                 [
-                    .activity(activity), JSONValue.Member("device", .string(device.name)),
-                    JSONValue.Member("deviceID", .string(device.identifier)),
-                    JSONValue.Member("userInfo", device.userInfo.json),
+                    .activity(activity), .text("device", device.name),
+                    .text("deviceID", device.identifier), .init("userInfo", device.userInfo.json),
                 ]
             )
         case .failed(let activity, let error): return ("failed", [.activity(activity)] + Self.members(error))
         case .willContinue(let request, let type):
-            return ("willContinue", [.request(request), JSONValue.Member("type", .string(type))])
+            return ("willContinue", [.request(request), .text("type", type)])
         case .continue(let request, let name, let activity):
             return ("continue", [.request(request), .activity(name)] + Self.members(activity))
         case .didFailToContinue(let type, let error):
-            return ("didFailToContinue", [JSONValue.Member("type", .string(type))] + Self.members(error))
+            return ("didFailToContinue", [.text("type", type)] + Self.members(error))
         case .streamOpened(let activity, let stream, let isIncoming):
-            let incoming = JSONValue.Member("incoming", .boolean(isIncoming))
+            let incoming = JSONValue.Member.flag("incoming", isIncoming)
             return ("streamOpened", [.stream(stream), .activity(activity), incoming])
         case .data(let stream, let data):
-            return ("data", [.stream(stream), JSONValue.Member("data", .string(data.base64EncodedString()))])
+            return ("data", [.stream(stream), .text("data", data.base64EncodedString())])
         case .written(let stream, let bytes):
-            return ("written", [.stream(stream), JSONValue.Member("bytes", .integer(Int64(bytes)))])
+            return ("written", [.stream(stream), .count("bytes", bytes)])
         case .end(let stream): return ("end", [.stream(stream)])
         case .streamFailed(let stream, let error): return ("streamFailed", [.stream(stream)] + Self.members(error))
         case .access(let url, let error):
-            let granted = JSONValue.Member("granted", .boolean(error == nil))
-            let url = JSONValue.Member("url", .string(url.absoluteString))
+            let granted = JSONValue.Member.flag("granted", error == nil)
+            let url = JSONValue.Member.text("url", url.absoluteString)
             return ("access", [url, granted] + (error.map(Self.members) ?? []))
         case .error(let line, let problem):
-            let message = JSONValue.Member("message", .string(problem.description))
-            return ("error", [JSONValue.Member("line", .integer(Int64(line))), message])
+            let message = JSONValue.Member.text("message", problem.description)
+            return ("error", [.count("line", line), message])
         }
     }
 
     private static func members(_ error: UserActivityError) -> [JSONValue.Member] {
         [
-            JSONValue.Member("code", .integer(Int64(error.code.rawValue))),
-            JSONValue.Member("message", .string(error.message)),
-        ] + (error.device.map { [JSONValue.Member("device", .string($0))] } ?? [])
+            .count("code", error.code.rawValue), .text("message", error.message),
+        ] + (error.device.map { [.text("device", $0)] } ?? [])
     }
 
     /// The members of an activity that arrived. Those without a value are left out.
     private static func members(_ activity: UserActivity) -> [JSONValue.Member] {
-        var members = [
-            JSONValue.Member("type", .string(activity.activityType)),
-            JSONValue.Member("userInfo", activity.userInfo.json),
+        var members: [JSONValue.Member] = [
+            .text("type", activity.activityType), .init("userInfo", activity.userInfo.json),
         ]
         func add(_ name: String, _ text: String?) {
-            if let text { members.append(JSONValue.Member(name, .string(text))) }
+            if let text { members.append(.text(name, text)) }
         }
         add("title", activity.title)
         if !activity.requiredUserInfoKeys.isEmpty {
             members.append(
-                JSONValue.Member(
-                    "requiredUserInfoKeys", .array(activity.requiredUserInfoKeys.sorted().map(JSONValue.string))))
+                .texts("requiredUserInfoKeys", activity.requiredUserInfoKeys.sorted()))
         }
         add("webpageURL", activity.webpageURL?.absoluteString)
         add("referrerURL", activity.referrerURL?.absoluteString)
         add("targetContentIdentifier", activity.targetContentIdentifier)
         if let document = activity.document { members += JSONValue.Member.path("document", document.filePathBytes) }
-        if activity.version > 0 { members.append(JSONValue.Member("version", .integer(Int64(activity.version)))) }
+        if activity.version > 0 { members.append(.count("version", activity.version)) }
         members.append(
-            JSONValue.Member("supportsContinuationStreams", .boolean(activity.supportsContinuationStreams)))
+            .flag("supportsContinuationStreams", activity.supportsContinuationStreams))
         return members
     }
 }
 
 extension JSONValue.Member {
-    fileprivate static func request(_ number: UInt64) -> JSONValue.Member { Self("request", .count(number)) }
+    fileprivate static func request(_ number: UInt64) -> JSONValue.Member { .count("request", number) }
     fileprivate static func activity(_ name: String) -> JSONValue.Member { Self("activity", .string(name)) }
     fileprivate static func stream(_ name: String) -> JSONValue.Member { Self("stream", .string(name)) }
 }

@@ -21,18 +21,6 @@ enum BridgeField: Equatable, Sendable {
     case supportsContinuationStreams(Bool)
     case isExclusive(Bool)
 
-    /// Refuses a value that no activity can have.
-    func check() throws(UserActivityError) {
-        switch self {
-        case .webpageURL(let url): try UserActivity.requireWebPage(url)
-        case .referrerURL(let url): try UserActivity.requireReferrer(url)
-        case .title, .userInfo, .addUserInfoEntries, .requiredUserInfoKeys, .expirationDate, .targetContentIdentifier,
-            .persistentIdentifier, .document, .version, .needsSave, .isEligibleForHandoff, .supportsContinuationStreams,
-            .isExclusive:
-            break
-        }
-    }
-
     func apply(to content: inout ActivityContent) {
         switch self {
         case .title(let title): content.title = title
@@ -81,8 +69,8 @@ extension BridgeMembers {
         case .userInfo: .userInfo(try userInfo(value))
         case .addUserInfoEntries: .addUserInfoEntries(try userInfo(value))
         case .requiredUserInfoKeys: .requiredUserInfoKeys(Set(try strings(value, text)))
-        case .webpageURL: .webpageURL(try optionalURL(value, text))
-        case .referrerURL: .referrerURL(try optionalURL(value, text))
+        case .webpageURL: .webpageURL(try webURL(value, text, UserActivity.requireWebPage))
+        case .referrerURL: .referrerURL(try webURL(value, text, UserActivity.requireReferrer))
         case .expirationDate: .expirationDate(try optionalDate(value, text))
         case .targetContentIdentifier: .targetContentIdentifier(try optionalText(value, text))
         case .persistentIdentifier: .persistentIdentifier(try optionalText(value, text))
@@ -107,10 +95,18 @@ extension BridgeMembers {
         }
     }
 
-    private func optionalURL(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> URL? {
+    /// - Parameter check: refuses a URL that no activity can have.
+    private func webURL(
+        _ value: JSONValue, _ name: String, _ check: (URL?) throws(UserActivityError) -> Void
+    ) throws(BridgeProblem) -> URL? {
         guard let text = try optionalText(value, name) else { return nil }
         guard let url = URL(string: text), url.scheme != nil else {
             throw unfit(text, name, "a URL such as https://example.org/")
+        }
+        do throws(UserActivityError) {
+            try check(url)
+        } catch {
+            throw BridgeProblem(error.message)
         }
         return url
     }

@@ -31,47 +31,31 @@ enum ApplicationRendering {
     }
 
     static func json(_ application: ApplicationManifest) -> String {
-        let file =
+        let (file, isRegistered) =
             switch application.source {
-            case .registered(let file): file
-            case .desktopEntry(let file): file
+            case .registered(let file): (file, true)
+            case .desktopEntry(let file): (file, false)
             }
-        let isRegistered =
-            switch application.source {
-            case .registered: true
-            case .desktopEntry: false
-            }
-        let versions = application.readableVersions.statements.sorted { $0.key < $1.key }
-        let members = [
-            JSONValue.Member("identifier", .string(application.identifier)),
-            JSONValue.Member("name", .string(application.name)),
-            JSONValue.Member("team", .string(application.team)),
-            JSONValue.Member("types", texts(application.activityTypes)),
-            JSONValue.Member("documents", .array(application.documentTypes.map(json))),
+        let versions = application.readableVersions.statements.sorted { $0.key < $1.key }.map { type, range in
             JSONValue.Member(
-                "versions",
-                .object(
-                    versions.map { type, range in
-                        JSONValue.Member(
-                            type,
-                            ["oldest": .integer(Int64(range.lowerBound)), "newest": .integer(Int64(range.upperBound))])
-                    })),
-            JSONValue.Member("domains", texts(application.associatedDomains.map(\.description))),
-            JSONValue.Member("command", texts(application.command)),
-            JSONValue.Member("terminal", .boolean(application.needsTerminal)),
-            JSONValue.Member("desktopEntry", application.desktopEntry.map(JSONValue.string) ?? .null),
-            JSONValue.Member("registered", .boolean(isRegistered)),
+                type, ["oldest": .integer(Int64(range.lowerBound)), "newest": .integer(Int64(range.upperBound))])
+        }
+        let members: [JSONValue.Member] = [
+            .text("identifier", application.identifier), .text("name", application.name),
+            .text("team", application.team), .texts("types", application.activityTypes),
+            .init("documents", .array(application.documentTypes.map(json))), .init("versions", .object(versions)),
+            .texts("domains", application.associatedDomains.map(\.description)), .texts("command", application.command),
+            .flag("terminal", application.needsTerminal), .text("desktopEntry", application.desktopEntry),
+            .flag("registered", isRegistered),
         ]
-        let path = file.map { JSONValue.Member.path("file", $0.bytes) } ?? [JSONValue.Member("file", .null)]
-        return JSONValue.object(members + path).text
+        let path = file.map { JSONValue.Member.path("file", $0.bytes) } ?? [.init("file", .null)]
+        return (members + path).line
     }
 
     private static func json(_ type: DocumentType) -> JSONValue {
-        [
-            "type": .string(type.activityType), "extensions": texts(type.fileExtensions),
-            "contentTypes": texts(type.contentTypes),
-        ]
+        .object([
+            .text("type", type.activityType), .texts("extensions", type.fileExtensions),
+            .texts("contentTypes", type.contentTypes),
+        ])
     }
-
-    private static func texts(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
 }

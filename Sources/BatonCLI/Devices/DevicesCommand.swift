@@ -81,18 +81,15 @@ enum DeviceRendering {
     }
 
     static func json(_ device: WireDevice) -> String {
-        var members = [
-            JSONValue.Member("name", .string(device.name)),
-            JSONValue.Member("deviceID", .string(device.deviceID)),
-            JSONValue.Member("addresses", .array(device.addresses.map(JSONValue.string))),
-            JSONValue.Member("seen", ISO8601.format(seconds: device.seen).map(JSONValue.string) ?? .null),
-            JSONValue.Member("present", .boolean(device.present)), JSONValue.Member("knows", .boolean(device.knows)),
-            JSONValue.Member("proved", .boolean(device.proved)),
+        var members: [JSONValue.Member] = [
+            .text("name", device.name), .text("deviceID", device.deviceID), .texts("addresses", device.addresses),
+            .time("seen", device.seen), .flag("present", device.present), .flag("knows", device.knows),
+            .flag("proved", device.proved),
         ]
         if !device.formerNames.isEmpty {
-            members.append(JSONValue.Member("formerNames", .array(device.formerNames.map(JSONValue.string))))
+            members.append(.texts("formerNames", device.formerNames))
         }
-        return JSONValue.object(members).text
+        return members.line
     }
 
     static func lines(_ devices: [WireDevice], width: Int, now: Double) -> [String] {

@@ -28,10 +28,10 @@ actor OfferReporter {
             isHandoffOff
             ? "no device sees it, because Handoff is off: switch it on with `baton handoff on`"
             : "run `baton accept` on another device"
-        let state = isHandoffOff ? [JSONValue.Member("handoff", "off")] : []
+        let state: [JSONValue.Member] = isHandoffOff ? [.text("handoff", "off")] : []
         try await tell(
             "offered",
-            [JSONValue.Member("id", .string(id)), JSONValue.Member("title", .string(offer.title))]
+            [.text("id", id), .text("title", offer.title)]
                 + (path.map { JSONValue.Member.path("path", $0.bytes) } ?? []) + state,
             "offering \(title) (\(id.prefix(8))): \(next); ^C withdraws")
     }
@@ -96,7 +96,7 @@ actor OfferReporter {
     func withdrawn(_ id: [UInt8], stillSent transfers: [WireTransfer] = []) async throws {
         await progress.clear()
         if isJSON {
-            let members = [JSONValue.Member("id", .string(ListedActivity.text(ofID: id)))]
+            let members: [JSONValue.Member] = [.text("id", ListedActivity.text(ofID: id))]
             try await tell("withdrawn", members + TransferRendering.members(ofStillSent: transfers), nil)
         } else {
             Output.say(transfers.isEmpty ? "withdrawn" : "withdrawn: no other device can take it now")
@@ -126,23 +126,22 @@ actor OfferReporter {
 
     /// Older nodes send no claim.
     private static func device(_ name: String, _ claim: UInt64) -> [JSONValue.Member] {
-        [device(name)] + (claim > 0 ? [JSONValue.Member("claim", .count(claim))] : [])
+        [device(name)] + (claim > 0 ? [.count("claim", claim)] : [])
     }
 
     private static func device(_ name: String) -> JSONValue.Member {
-        JSONValue.Member("device", .string(name))
+        .text("device", name)
     }
 
     private static func members(_ event: WireOfferEvent.Taken, _ claim: UInt64) -> [JSONValue.Member] {
         device(event.device, claim) + [
-            JSONValue.Member("deviceID", .string(event.deviceID)), JSONValue.Member("bytes", .count(event.bytes)),
+            .text("deviceID", event.deviceID), .count("bytes", event.bytes),
         ]
     }
 
     private static func members(_ failure: WireFailure, _ claim: UInt64) -> [JSONValue.Member] {
         device(failure.device, claim) + [
-            JSONValue.Member("code", .string(CommandError(HandoffError(failure)).code)),
-            JSONValue.Member("message", .string(failure.message)),
+            .text("code", CommandError(HandoffError(failure)).code), .text("message", failure.message),
         ]
     }
 

@@ -7,26 +7,38 @@ import FoundationEssentials
 /// One event of a command as one line of JSON, with `event` and `time` first.
 enum EventLine {
     static func text(_ event: String, _ members: [JSONValue.Member] = [], time: String = Moment.now) -> String {
-        JSONValue.object(
-            [JSONValue.Member("event", .string(event)), JSONValue.Member("time", .string(time))] + members
-        ).text
+        ([.text("event", event), .text("time", time)] + members).line
     }
 }
 
-extension JSONValue {
-    /// A count or a size. Readers of JSON keep integers exact up to 2^53.
-    static func count(_ value: UInt64) -> JSONValue {
-        Int64(exactly: value).map(JSONValue.integer) ?? .unsigned(value)
-    }
+extension [JSONValue.Member] {
+    /// The members as an object on one line.
+    var line: String { JSONValue.object(self).text }
 }
 
 extension JSONValue.Member {
+    /// - Parameter value: nil is printed as `null`.
+    static func text(_ name: String, _ value: String?) -> Self { Self(name, value.map(JSONValue.string) ?? .null) }
+
+    static func texts(_ name: String, _ values: [String]) -> Self { Self(name, .array(values.map(JSONValue.string))) }
+
+    static func flag(_ name: String, _ value: Bool) -> Self { Self(name, .boolean(value)) }
+
+    /// A count or a size. Readers of JSON keep integers exact up to 2^53.
+    static func count(_ name: String, _ value: (some BinaryInteger)?) -> Self {
+        guard let value else { return Self(name, .null) }
+        return Self(name, Int64(exactly: value).map(JSONValue.integer) ?? .unsigned(UInt64(clamping: value)))
+    }
+
+    /// Seconds since 1970 as ISO 8601.
+    static func time(_ name: String, _ seconds: UInt64) -> Self { .text(name, ISO8601.format(seconds: seconds)) }
+
     /// A path in `--json`. JSON strings are UTF-8: a path that is not also has a member with its bytes in base64, such
     /// as `pathBase64` for `path`.
-    static func path(_ name: String, _ bytes: some Collection<UInt8>) -> [JSONValue.Member] {
-        let text = JSONValue.Member(name, .string(String(decoding: bytes, as: UTF8.self)))
-        guard String(validating: bytes, as: UTF8.self) == nil else { return [text] }
-        return [text, JSONValue.Member("\(name)Base64", .string(Data(bytes).base64EncodedString()))]
+    static func path(_ name: String, _ bytes: some Collection<UInt8>) -> [Self] {
+        let isText = String(validating: bytes, as: UTF8.self) != nil
+        return [.text(name, String(decoding: bytes, as: UTF8.self))]
+            + (isText ? [] : [.text("\(name)Base64", Data(bytes).base64EncodedString())])
     }
 }
 
@@ -88,6 +100,6 @@ enum ResponderWatch {
     /// A change as an event: its name and its members.
     static func event(_ trouble: String?) -> (name: String, members: [JSONValue.Member]) {
         guard let trouble else { return ("announced", []) }
-        return ("unannounced", [JSONValue.Member("responder", .string(trouble))])
+        return ("unannounced", [.text("responder", trouble)])
     }
 }

@@ -56,30 +56,22 @@ enum FindingRendering {
 
     /// A finding as a line of JSON.
     static func json(_ finding: Finding) -> String {
-        let cause: [JSONValue.Member] =
-            if case .problem(let cause) = finding.result { [JSONValue.Member("cause", .string(cause.rawValue))] } else {
-                []
-            }
-        return JSONValue.object(
-            [
-                JSONValue.Member("check", .string(finding.check.rawValue)),
-                JSONValue.Member("group", .string(finding.check.group.rawValue)),
-                JSONValue.Member("result", .string(finding.result.name)),
-            ] + cause + [
-                JSONValue.Member("sentence", .string(finding.sentence)),
-                JSONValue.Member("evidence", .array(finding.evidence.map(JSONValue.string))),
-                JSONValue.Member("remedy", .array(finding.remedy.map(JSONValue.string))),
-            ]
-        ).text
+        var members: [JSONValue.Member] = [
+            .text("check", finding.check.rawValue), .text("group", finding.check.group.rawValue),
+            .text("result", finding.result.name),
+        ]
+        if case .problem(let cause) = finding.result { members.append(.text("cause", cause.rawValue)) }
+        members += [
+            .text("sentence", finding.sentence), .texts("evidence", finding.evidence),
+            .texts("remedy", finding.remedy),
+        ]
+        return members.line
     }
 
     /// The last line of JSON.
     static func jsonSummary(_ findings: [Finding]) -> String {
         let (problems, unmeasured) = counts(findings)
-        return JSONValue.object([
-            JSONValue.Member("problems", .integer(Int64(problems))),
-            JSONValue.Member("notMeasured", .integer(Int64(unmeasured))),
-        ]).text
+        return [.count("problems", problems), .count("notMeasured", unmeasured)].line
     }
 
     /// The end of the command; nil if all is fine.

@@ -48,14 +48,8 @@ struct ListedActivity: Sendable, Equatable {
     /// The fields of an activity in `--json`.
     var members: [JSONValue.Member] {
         [
-            JSONValue.Member("id", .string(idText)),
-            JSONValue.Member("kind", .string(kind.name)),
-            JSONValue.Member("type", .string(type)),
-            JSONValue.Member("title", .string(title)),
-            JSONValue.Member("device", .string(device)),
-            JSONValue.Member("deviceID", .string(deviceID)),
-            JSONValue.Member("size", size.map(JSONValue.count) ?? .null),
-            JSONValue.Member("since", ISO8601.format(seconds: since).map(JSONValue.string) ?? .null),
+            .text("id", idText), .text("kind", kind.name), .text("type", type), .text("title", title),
+            .text("device", device), .text("deviceID", deviceID), .count("size", size), .time("since", since),
         ]
     }
 

@@ -188,11 +188,10 @@ struct ProgressMembers {
         progress = current
         let left = current.isComplete ? nil : current.timeLeft(now: now)
         return [
-            JSONValue.Member("bytes", .count(min(event.bytes, max(event.total, 1) - 1))),
-            JSONValue.Member("total", .count(event.total)),
-            JSONValue.Member("rate", current.rate(now: now).map { .count(UInt64(min($0, 1e18))) } ?? .null),
-            JSONValue.Member("secondsLeft", left.map { .count(UInt64($0.components.seconds)) } ?? .null),
-            JSONValue.Member("bottleneck", .string(event.bottleneck.text)),
+            .count("bytes", min(event.bytes, max(event.total, 1) - 1)), .count("total", event.total),
+            .count("rate", current.rate(now: now).map { UInt64(min($0, 1e18)) }),
+            .count("secondsLeft", left?.components.seconds),
+            .text("bottleneck", event.bottleneck.text),
         ]
     }
 }

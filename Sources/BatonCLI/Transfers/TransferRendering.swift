@@ -112,44 +112,37 @@ enum TransferRendering {
             case .transfer(let transfer): ("transfer", members(of: transfer))
             case .part(let part): ("keptPart", members(of: part))
             }
-        return JSONValue.object([JSONValue.Member("entry", .string(entry))] + members).text
+        return ([.text("entry", entry)] + members).line
     }
 
     private static func members(of offer: WireOwnOffer) -> [JSONValue.Member] {
         ListedActivity(offer.activity, device: "", deviceID: "").members.filter { !$0.name.hasPrefix("device") } + [
-            JSONValue.Member("application", offer.application.isEmpty ? .null : .string(offer.application)),
-            JSONValue.Member("handoff", .string(offer.switchedOff ? "off" : "on")),
+            .text("application", offer.application.isEmpty ? nil : offer.application),
+            .text("handoff", offer.switchedOff ? "off" : "on"),
         ]
     }
 
     static func members(of transfer: WireTransfer) -> [JSONValue.Member] {
         [
-            JSONValue.Member("id", .string(ListedActivity.text(ofID: Array(transfer.id)))),
-            JSONValue.Member("direction", .string(transfer.direction == .sending ? "sending" : "receiving")),
-            JSONValue.Member("state", .string(transfer.state.name)),
-            JSONValue.Member("title", .string(transfer.title)),
-            JSONValue.Member("device", .string(transfer.device)),
-            JSONValue.Member("deviceID", .string(transfer.deviceID)),
-            JSONValue.Member("activity", .string(ListedActivity.text(ofID: Array(transfer.activityID)))),
-            JSONValue.Member("bytes", .count(transfer.bytes)),
-            JSONValue.Member("total", .count(transfer.total)),
-            JSONValue.Member("rate", transfer.hasRate ? .count(transfer.rate) : .null),
+            .text("id", ListedActivity.text(ofID: Array(transfer.id))),
+            .text("direction", transfer.direction == .sending ? "sending" : "receiving"),
+            .text("state", transfer.state.name), .text("title", transfer.title), .text("device", transfer.device),
+            .text("deviceID", transfer.deviceID),
+            .text("activity", ListedActivity.text(ofID: Array(transfer.activityID))), .count("bytes", transfer.bytes),
+            .count("total", transfer.total), .count("rate", transfer.hasRate ? transfer.rate : nil),
         ] + (transfer.folder.isEmpty ? [] : JSONValue.Member.path("folder", Array(transfer.folder)))
     }
 
     /// The member of an event that tells what goes on though its offer was withdrawn; none where nothing does.
     static func members(ofStillSent transfers: [WireTransfer]) -> [JSONValue.Member] {
         transfers.isEmpty
-            ? [] : [JSONValue.Member("transfers", .array(transfers.map { .object(members(of: $0)) }))]
+            ? [] : [.init("transfers", .array(transfers.map { .object(members(of: $0)) }))]
     }
 
     static func members(of part: WireKeptPart) -> [JSONValue.Member] {
-        [JSONValue.Member("id", .string(part.id))] + JSONValue.Member.path("title", Array(part.name)) + [
-            JSONValue.Member("device", .string(part.device)),
-            JSONValue.Member("deviceID", .string(part.deviceID)),
-            JSONValue.Member("bytes", .count(part.bytes)),
-            JSONValue.Member("total", .count(part.total)),
-            JSONValue.Member("changed", ISO8601.format(seconds: part.changed).map(JSONValue.string) ?? .null),
+        [.text("id", part.id)] + JSONValue.Member.path("title", Array(part.name)) + [
+            .text("device", part.device), .text("deviceID", part.deviceID), .count("bytes", part.bytes),
+            .count("total", part.total), .time("changed", part.changed),
         ] + JSONValue.Member.path("folder", Array(part.folder))
     }
 }
