@@ -122,3 +122,75 @@ struct PairingContribution: Sendable {
         try privateKey.withUnsafeBytes { try Curve25519.KeyAgreement.PrivateKey(rawRepresentation: $0) }
     }
 }
+
+/// The inviter's part of the exchange with one joiner.
+package struct PairingInviter: Sendable {
+    private let own: PairingContribution
+    private let commitment: [UInt8]
+
+    /// Begins an exchange. The key and the nonce are drawn now, after the joiner has committed to its own.
+    package init(commit: PairingMessage) throws(PairingError) {
+        try self.init(commit: commit, PairingContribution())
+    }
+
+    init(commit: PairingMessage, _ own: PairingContribution) throws(PairingError) {
+        guard case .commit(let commitment) = commit else { throw .malformed }
+        self.commitment = commitment
+        self.own = own
+    }
+
+    /// The answer to the commitment.
+    package var key: PairingMessage { .key(publicKey: own.publicKey, nonce: own.nonce) }
+
+    /// Takes the opening of the commitment.
+    ///
+    /// - Returns: the Ed25519 public key of the new device, 32 bytes, and the keys.
+    package func receiveOpen(_ message: PairingMessage) throws(PairingError) -> (deviceKey: [UInt8], keys: PairingKeys)
+    {
+        guard case .open(let publicKey, let nonce, let sealed) = message,
+            PairingContribution.commitment(publicKey: publicKey, nonce: nonce) == commitment
+        else { throw .malformed }
+        let keys = try own.keys(
+            with: publicKey,
+            transcript: PairingContribution.transcript(
+                commitment: commitment, inviter: (own.publicKey, own.nonce), joiner: (publicKey, nonce)))
+        guard let deviceKey = keys.open(sealed, .open), deviceKey.count == 32 else { throw .malformed }
+        return (deviceKey, keys)
+    }
+}
+
+/// The joiner's part of the exchange.
+package struct PairingJoiner: Sendable {
+    private let own: PairingContribution
+    private let deviceKey: [UInt8]
+
+    /// - Parameter deviceKey: the Ed25519 public key of the new device, 32 bytes.
+    package init(deviceKey: [UInt8]) {
+        self.init(deviceKey: deviceKey, PairingContribution())
+    }
+
+    init(deviceKey: [UInt8], _ own: PairingContribution) {
+        self.deviceKey = deviceKey
+        self.own = own
+    }
+
+    /// The first message.
+    package var commit: PairingMessage { .commit(commitment) }
+
+    private var commitment: [UInt8] { PairingContribution.commitment(publicKey: own.publicKey, nonce: own.nonce) }
+
+    /// Takes the inviter's answer.
+    ///
+    /// - Returns: the opening of the commitment, and the keys. It is the first moment at which anybody can know the
+    ///   digits.
+    package func receiveKey(_ message: PairingMessage) throws(PairingError) -> (open: PairingMessage, keys: PairingKeys)
+    {
+        guard case .key(let publicKey, let nonce) = message else { throw .malformed }
+        let keys = try own.keys(
+            with: publicKey,
+            transcript: PairingContribution.transcript(
+                commitment: commitment, inviter: (publicKey, nonce), joiner: (own.publicKey, own.nonce)))
+        guard let sealed = try? keys.seal(deviceKey, .open) else { throw .malformed }
+        return (.open(publicKey: own.publicKey, nonce: own.nonce, sealedDeviceKey: sealed), keys)
+    }
+}

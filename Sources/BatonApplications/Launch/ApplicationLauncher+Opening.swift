@@ -143,16 +143,7 @@ extension ApplicationLauncher {
             continuation.yield(ending)
             continuation.finish()
         }
-        let ending = await withTaskGroup(of: Ending?.self) { group in
-            group.addTask { await endings.first { _ in true } }
-            group.addTask {
-                try? await Alarm.sleep(for: time)
-                return nil
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
-        }
-        switch ending {
+        switch await value(within: time, of: { await endings.first { _ in true } }) {
         case nil, .exited(0): return
         case .exited(let status): throw LaunchError(.openFailed, Self.sentence(forStatus: status))
         case .signalled(let signal): throw LaunchError(.openFailed, "xdg-open was ended by signal \(signal)")

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import SystemPackage
+
 /// The requirements on every manifest, from any kind of file.
 enum ManifestCheck {
     static func identifier(_ text: String) throws(ApplicationManifestError) {
@@ -79,6 +81,102 @@ enum ManifestCheck {
     private static func line(_ text: String, _ noun: String) throws(ApplicationManifestError) {
         guard text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
             throw .malformed("its \(noun) holds a control character")
+        }
+    }
+}
+
+/// The bounds of a manifest and of its file. Anything larger is refused with a sentence.
+///
+/// Together they keep a manifest in memory below 512 KiB, and a common one below 4.
+package enum ManifestBounds {
+    /// The most bytes of an `Info.plist`, its entitlements, a desktop entry or a registered manifest.
+    package static let fileSize = 256 << 10
+    /// Bytes of an identifier, so that a file can be named after it.
+    package static let identifier = 200
+    /// Bytes of a name.
+    package static let name = 255
+    /// Bytes of a team.
+    package static let team = 255
+    /// Bytes of an activity type; activities have the same.
+    package static let typeName = 96
+    /// Activity types, and document types as well.
+    package static let types = 128
+    /// Extensions, and content types as well, of one document type.
+    package static let documentKinds = 64
+    /// Bytes of an extension or a content type.
+    package static let documentKind = 255
+    /// Associated domains.
+    package static let associatedDomains = 32
+    /// Words of the command that starts it.
+    package static let words = 128
+    /// Bytes of the command that starts it.
+    package static let command = 16 << 10
+    /// Bytes of the id of a desktop entry.
+    package static let desktopEntry = 255
+}
+
+/// Names that are written in reverse DNS style.
+package enum DottedName {
+    /// Whether a text can be the type of an activity: 1 to 96 bytes of ASCII letters, digits, `.`, `-` and `_`.
+    package static func isActivityType(_ text: String) -> Bool {
+        (1...ManifestBounds.typeName).contains(text.utf8.count) && isPlain(text)
+    }
+
+    /// Whether a text can be the identifier of an application: 1 to 200 bytes of these characters, the first not a dot,
+    /// so that it can name a file.
+    package static func isIdentifier(_ text: String) -> Bool {
+        (1...ManifestBounds.identifier).contains(text.utf8.count) && isPlain(text) && !text.hasPrefix(".")
+    }
+
+    private static func isPlain(_ text: String) -> Bool {
+        text.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                true
+            case _: false
+            }
+        }
+    }
+}
+
+/// Why something is no manifest of an application, as a sentence about it that begins with a small letter.
+package struct ApplicationManifestError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The kinds of faults.
+    package enum Code: Sendable {
+        /// Something that has to be there is not.
+        case missing
+        /// A value has not the required form.
+        case malformed
+        /// Something is over one of ``ManifestBounds``.
+        case tooLarge
+        /// A build variable such as `$(PRODUCT_NAME)` has no value.
+        case unresolved
+    }
+
+    package let code: Code
+    /// The problem and, if it is not plain, the next step. It may quote the file: escape it before a terminal shows it.
+    package let problem: String
+
+    package init(_ code: Code, _ problem: String) {
+        self.code = code
+        self.problem = problem
+    }
+
+    package var description: String { problem }
+
+    static func missing(_ problem: String) -> Self { Self(.missing, problem) }
+    static func tooLarge(_ problem: String) -> Self { Self(.tooLarge, problem) }
+    static func malformed(_ problem: String) -> Self { Self(.malformed, problem) }
+    static func unresolved(_ problem: String) -> Self { Self(.unresolved, problem) }
+
+    /// The file could not be opened or read.
+    static func unreadable(_ error: Errno, _ subject: String = "it") -> Self {
+        switch error {
+        case .fileTooLarge: tooLarge("\(subject) has over \(ManifestBounds.fileSize >> 10) KiB")
+        case .invalidArgument: malformed("\(subject) is no file")
+        case .noSuchFileOrDirectory: missing("\(subject) does not exist")
+        case _: malformed("\(subject) cannot be read (\(error))")
         }
     }
 }

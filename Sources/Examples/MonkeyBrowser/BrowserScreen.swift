@@ -113,3 +113,16 @@ struct BrowserScreen: TerminalView {
         "Tab next", "↑↓ scroll", "^N link", "Enter follow", "Esc back", "^C end; type a note",
     ]
 }
+
+/// A browser of four tabs in the terminal, each of which continues on the user's other devices.
+@main
+@MainActor
+struct MonkeyBrowser {
+    static func main() async {
+        await TerminalProgram.run("monkeybrowser") { redraw in
+            let browser = try Browser()
+            browser.onChange = redraw
+            return (BrowserScreen(browser), browser.application)
+        }
+    }
+}

@@ -90,3 +90,16 @@ struct ShopScreen: TerminalView {
         return ScreenText.spread(fitting?.0 ?? count, fitting?.1 ?? "", columns: columns)
     }
 }
+
+/// A shopping list in the terminal that continues on the user's other devices.
+@main
+@MainActor
+struct ShopSnap {
+    static func main() async {
+        await TerminalProgram.run("shopsnap") { redraw in
+            let shop = try Shop(environment: ProcessInfo.processInfo.environment)
+            shop.onChange = redraw
+            return (ShopScreen(shop), shop.application)
+        }
+    }
+}
