@@ -43,15 +43,17 @@ struct OfferedAnewTests {
 
     @Test("What devices were given is known by its number, each of the last 64")
     func states() {
-        var states = HandedOverStates()
+        var state = UserActivity.State()
         // Two that Swift takes for the same text are two.
-        let texts = ["caf\u{E9}", "cafe\u{301}"] + (0..<HandedOverStates.bound).map { "\($0)" }
-        let numbers = texts.map { states.number(["text": .string($0)]) }
+        let texts = ["caf\u{E9}", "cafe\u{301}"] + (0..<UserActivity.State.handedOverBound).map { "\($0)" }
+        let numbers = texts.map { state.handOver(["text": .string($0)]) }
         #expect(Set(numbers).count == texts.count && !numbers.contains(0))
-        for (number, text) in zip(numbers, texts).dropFirst(2) { #expect(states[number] == ["text": .string(text)]) }
-        #expect(states[numbers[0]] == nil && states[numbers[1]] == nil && states[0] == nil)
-        let pair = texts.prefix(2).map { states.number(["text": .string($0)]) }
-        let given = pair.compactMap { states[$0]?["text"] }.map { "\($0)".unicodeScalars.count }
+        for (number, text) in zip(numbers, texts).dropFirst(2) {
+            #expect(state.handedOver[number] == ["text": .string(text)])
+        }
+        #expect([numbers[0], numbers[1], 0].allSatisfy { state.handedOver[$0] == nil })
+        let pair = texts.prefix(2).map { state.handOver(["text": .string($0)]) }
+        let given = pair.compactMap { state.handedOver[$0]?["text"] }.map { "\($0)".unicodeScalars.count }
         #expect(given.count == 2 && given[0] + 1 == given[1])
     }
 

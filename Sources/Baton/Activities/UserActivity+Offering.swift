@@ -46,9 +46,9 @@ extension UserActivity {
     func receive(_ event: WireOfferEvent) {
         switch event.kind {
         case .taken(let device):
-            state.withLock { $0.continuations.begin(device.deviceID) }
+            state.withLock { $0.takeovers[device.deviceID] = ($0.takeovers[device.deviceID] ?? 0) + 1 }
         case .continued(let device):
-            guard state.withLock({ $0.continuations.isNews(device.deviceID) }) else { return }
+            guard state.withLock({ $0.isNews(ofDevice: device.deviceID) }) else { return }
             let given = state.withLock { $0.handedOver[device.state] }
             let device = ContinuingDevice(
                 name: device.device, identifier: device.deviceID, userInfo: given ?? UserInfo())
@@ -102,57 +102,4 @@ struct ReportedSize: Sendable {
             return sizeClass > warned
         }
     }
-}
-
-/// The takeovers that an activity's delegate has not heard of. Each is reported once: when the device says that it
-/// continues, or when the takeover ended without a word of it.
-struct ContinuationMarks: Sendable {
-    /// The most devices that are remembered. A further one evicts the oldest.
-    static let bound = 64
-
-    private var devices: [(id: String, takeovers: Int)] = []
-
-    /// A device has begun to take the activity over, perhaps once more.
-    mutating func begin(_ device: String) {
-        if let index = devices.firstIndex(where: { $0.id == device }) {
-            devices[index].takeovers += 1
-        } else {
-            remember(device, takeovers: 1)
-        }
-    }
-
-    /// Records that a device continues. Returns whether that is new.
-    mutating func isNews(_ device: String) -> Bool {
-        guard let index = devices.firstIndex(where: { $0.id == device }) else {
-            remember(device, takeovers: 0)
-            return true
-        }
-        guard devices[index].takeovers > 0 else { return false }
-        devices[index].takeovers -= 1
-        return true
-    }
-
-    private mutating func remember(_ device: String, takeovers: Int) {
-        devices.append((device, takeovers))
-        if devices.count > Self.bound { devices.removeFirst() }
-    }
-}
-
-/// The user info that devices were given, by the number with which the node reports that a device continues.
-struct HandedOverStates: Sendable {
-    /// The most that are remembered, of up to 48 KiB each. A further one evicts the oldest.
-    static let bound = 64
-
-    private var states: [(number: UInt64, userInfo: UserInfo)] = []
-    private var lastNumber: UInt64 = 0
-
-    /// A device is given this.
-    mutating func number(_ userInfo: UserInfo) -> UInt64 {
-        lastNumber += 1
-        states.append((lastNumber, userInfo))
-        if states.count > Self.bound { states.removeFirst() }
-        return lastNumber
-    }
-
-    subscript(number: UInt64) -> UserInfo? { states.first { $0.number == number }?.userInfo }
 }

@@ -46,7 +46,7 @@ extension UserActivity {
                 "\(activityType) is handed over without what it requires: \(missing.joined(separator: ", "))")
         }
         var state = content.savedState
-        state.state = self.state.withLock { $0.handedOver.number(content.userInfo) }
+        state.state = self.state.withLock { $0.handOver(content.userInfo) }
         return state
     }
 

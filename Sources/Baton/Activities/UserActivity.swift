@@ -31,6 +31,9 @@ public final class UserActivity: Sendable {
     let handoff: ContinuedHandoff?
 
     struct State: Sendable {
+        /// How many states of user info are remembered: 64.
+        static let handedOverBound = 64
+
         var content = ActivityContent()
         weak var delegate: (any UserActivityDelegate)?
         var needsSave = false
@@ -39,9 +42,28 @@ public final class UserActivity: Sendable {
         var nextSave: Task<ActivityContent?, Never>?
         var responders: [Responder] = []
         var reported = ReportedSize()
-        var continuations = ContinuationMarks()
-        var handedOver = HandedOverStates()
+        /// The takeovers of each device that the delegate has not heard of. Each is reported once: when the device says
+        /// that it continues, or when the takeover ended without a word of it.
+        var takeovers = RecentValues<String, Int>(bound: 64)
+        /// The user info that devices were given, of up to 48 KiB each, by the number with which the node reports that
+        /// a device continues.
+        var handedOver = RecentValues<UInt64, UserInfo>(bound: handedOverBound)
+        var lastHandedOver: UInt64 = 0
         var streams = 0
+
+        /// Records that a device continues. Returns whether that is new.
+        mutating func isNews(ofDevice device: String) -> Bool {
+            let left = takeovers[device]
+            if left != 0 { takeovers[device] = (left ?? 1) - 1 }
+            return left != 0
+        }
+
+        /// Records the user info that a device is given, and returns its number.
+        mutating func handOver(_ userInfo: UserInfo) -> UInt64 {
+            lastHandedOver += 1
+            handedOver[lastHandedOver] = userInfo
+            return lastHandedOver
+        }
     }
 
     /// Makes an activity that no device sees until it becomes current.

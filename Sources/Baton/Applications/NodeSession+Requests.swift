@@ -197,24 +197,16 @@ struct HandoffLog {
         case over
     }
 
-    private struct Entry {
-        let id: [UInt8]
-        let type: String
-        var state: State
-    }
+    private var handoffs = RecentValues<[UInt8], (type: String, state: State)>(bound: bound)
 
-    private var entries: [Entry] = []
-
-    subscript(id: [UInt8]) -> State? { entries.last { $0.id == id }?.state }
+    subscript(id: [UInt8]) -> State? { handoffs[id]?.state }
 
     func isOver(_ id: [UInt8]) -> Bool {
         if case .over? = self[id] { true } else { false }
     }
 
     mutating func note(_ id: [UInt8], of type: String, _ state: State) {
-        entries.removeAll { $0.id == id }
-        entries.append(Entry(id: id, type: type, state: state))
-        if entries.count > Self.bound { entries.removeFirst() }
+        handoffs[id] = (type, state)
     }
 
     /// Records that a handoff has failed. Returns whether the application is to be told now.
@@ -235,12 +227,12 @@ struct HandoffLog {
     /// - Returns: the types of those that the application is to be told of now.
     mutating func failAll(with error: UserActivityError) -> [String] {
         var told: [String] = []
-        for index in entries.indices {
-            switch entries[index].state {
-            case .asked: entries[index].state = .failed(error)
+        for (id, (type, state)) in handoffs.entries {
+            switch state {
+            case .asked: note(id, of: type, .failed(error))
             case .agreed:
-                entries[index].state = .over
-                told.append(entries[index].type)
+                note(id, of: type, .over)
+                told.append(type)
             case .failed, .continuing, .over: break
             }
         }

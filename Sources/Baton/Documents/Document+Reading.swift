@@ -135,28 +135,24 @@ private actor LocalReader {
         executor = try BlockingExecutor(name: "baton-reading")
     }
 
-    func read(_ url: URL, at offset: UInt64, length: Int) throws(Errno) -> Data {
+    func read(_ url: URL, at offset: UInt64, length: Int) throws -> Data {
         guard let start = Int(exactly: offset) else { return Data() }
-        let path = url.filePathBytes.map { CChar(bitPattern: $0) } + [0]
-        let number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard number >= 0 else { throw Errno(rawValue: errno) }
-        let file = OwnedDescriptor(takingOwnershipOf: number)
-        var status = stat()
-        guard fstat(file.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
-        // The buffer is never larger than the file.
-        var bytes = [UInt8](repeating: 0, count: min(length, max(0, status.st_size - start)))
-        var count = 0
-        while count < bytes.count {
-            let room = bytes.count - count
-            let position = count
-            let got = bytes.withUnsafeMutableBytes { buffer in
-                pread(file.rawValue, buffer.baseAddress.map { $0 + position }, room, start + position)
+        let path = FilePath(platformString: url.filePathBytes.map { CChar(bitPattern: $0) } + [0])
+        let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
+        return try file.closeAfter {
+            // The buffer is never larger than the file.
+            var data = Data(count: min(length, max(0, Int(try file.stat().size) - start)))
+            var count = 0
+            while count < data.count {
+                let got = try data.withUnsafeMutableBytes { bytes in
+                    try file.read(
+                        fromAbsoluteOffset: Int64(start + count),
+                        into: UnsafeMutableRawBufferPointer(rebasing: bytes[count...]))
+                }
+                if got == 0 { break }
+                count += got
             }
-            if got < 0, errno == EINTR { continue }
-            guard got >= 0 else { throw Errno(rawValue: errno) }
-            if got == 0 { break }
-            count += got
+            return data.prefix(count)
         }
-        return Data(bytes.prefix(count))
     }
 }

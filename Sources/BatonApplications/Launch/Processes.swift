@@ -45,7 +45,7 @@ enum ShortProcess {
 }
 
 /// The value of an operation, which is cancelled if it takes too long; `nil` then.
-func value<Value: Sendable>(
+package func value<Value: Sendable>(
     within time: Duration, of operation: @escaping @Sendable () async -> Value?
 ) async -> Value? {
     await withTaskGroup(of: Value?.self) { group in

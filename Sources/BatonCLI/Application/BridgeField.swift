@@ -69,12 +69,18 @@ extension BridgeMembers {
         case .userInfo: .userInfo(try userInfo(value))
         case .addUserInfoEntries: .addUserInfoEntries(try userInfo(value))
         case .requiredUserInfoKeys: .requiredUserInfoKeys(Set(try strings(value, text)))
-        case .webpageURL: .webpageURL(try webURL(value, text, UserActivity.requireWebPage))
-        case .referrerURL: .referrerURL(try webURL(value, text, UserActivity.requireReferrer))
-        case .expirationDate: .expirationDate(try optionalDate(value, text))
+        case .webpageURL: .webpageURL(try webPage(value, text, UserActivity.requireWebPage))
+        case .referrerURL: .referrerURL(try webPage(value, text, UserActivity.requireReferrer))
+        case .expirationDate:
+            .expirationDate(
+                try optional(value, text, "a date as ISO 8601 has it, such as 2026-11-21T09:30:00Z") {
+                    ISO8601.parse($0).map { Date(timeIntervalSince1970: $0) }
+                })
         case .targetContentIdentifier: .targetContentIdentifier(try optionalText(value, text))
         case .persistentIdentifier: .persistentIdentifier(try optionalText(value, text))
-        case .document: .document(try optionalFile(value, text))
+        case .document:
+            .document(
+                try optional(value, text, "an absolute path") { $0.hasPrefix("/") ? URL(filePath: $0) : nil })
         case .version: .version(try version(value, text))
         case .needsSave: .needsSave(try boolean(value, text))
         case .isEligibleForHandoff: .isEligibleForHandoff(try boolean(value, text))
@@ -95,13 +101,21 @@ extension BridgeMembers {
         }
     }
 
+    /// - Parameter read: returns nil for a text that is not what is wanted.
+    private func optional<Value>(
+        _ value: JSONValue, _ name: String, _ wanted: String, _ read: (String) -> Value?
+    ) throws(BridgeProblem) -> Value? {
+        guard let text = try optionalText(value, name) else { return nil }
+        guard let value = read(text) else { throw unfit(text, name, wanted) }
+        return value
+    }
+
     /// - Parameter check: refuses a URL that no activity can have.
-    private func webURL(
+    private func webPage(
         _ value: JSONValue, _ name: String, _ check: (URL?) throws(UserActivityError) -> Void
     ) throws(BridgeProblem) -> URL? {
-        guard let text = try optionalText(value, name) else { return nil }
-        guard let url = URL(string: text), url.scheme != nil else {
-            throw unfit(text, name, "a URL such as https://example.org/")
+        let url = try optional(value, name, "a URL such as https://example.org/") { text in
+            URL(string: text).flatMap { $0.scheme == nil ? nil : $0 }
         }
         do throws(UserActivityError) {
             try check(url)
@@ -109,20 +123,6 @@ extension BridgeMembers {
             throw BridgeProblem(error.message)
         }
         return url
-    }
-
-    private func optionalDate(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> Date? {
-        guard let text = try optionalText(value, name) else { return nil }
-        guard let seconds = ISO8601.parse(text) else {
-            throw unfit(text, name, "a date as ISO 8601 has it, such as 2026-11-21T09:30:00Z")
-        }
-        return Date(timeIntervalSince1970: seconds)
-    }
-
-    private func optionalFile(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> URL? {
-        guard let path = try optionalText(value, name) else { return nil }
-        guard path.hasPrefix("/") else { throw unfit(path, name, "an absolute path") }
-        return URL(filePath: path)
     }
 
     private func version(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> UInt32 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Baton
 import BatonAccount
 import BatonMessages
 
@@ -75,6 +76,23 @@ struct DeviceChoice {
         guard called.isEmpty else { throw .usage(Self.unproved(called, text)) }
         if text == ownName || (isPrefix && ownID.hasPrefix(lower)) { throw Self.ownDevice }
         throw .usage(Self.noSuchDevice(text))
+    }
+
+    /// Finds a device among those that the node knows, or the store if no node runs.
+    ///
+    /// - Parameter revoked: ids of revoked devices that can be chosen as well.
+    static func find(
+        _ text: String, _ node: NodeClient?, _ store: AccountStore, revoked: [DeviceID] = []
+    ) async throws -> (device: KnownDevice, isKnown: Bool) {
+        let own = try store.load()
+        let known =
+            try await node?.devices().devices.map(KnownDevice.init)
+            ?? store.loadKnownDevices().entries.map(KnownDevice.init)
+        let device = try DeviceChoice(
+            ownID: own.identity.id.description, ownName: own.deviceName, known: known,
+            revoked: revoked.map(\.description)
+        ).find(text)
+        return (device, known.contains { $0.id == device.id })
     }
 
     static func noSuchDevice(_ text: String) -> String {

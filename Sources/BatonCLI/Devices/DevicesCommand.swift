@@ -165,17 +165,9 @@ struct DevicesForgetCommand: AsyncParsableCommand {
     func run() async throws {
         let home = try CommandEnvironment.home()
         let store = CommandEnvironment.accountStore(home)
-        let own = try store.load()
         let node = try await NodeAccess.node(of: home, storing: store, otherwise: "nothing was forgotten")
-        let known =
-            try await node?.devices().devices.map(KnownDevice.init)
-            ?? store.loadKnownDevices().entries.map(KnownDevice.init)
-        let chosen = try DeviceChoice(
-            ownID: own.identity.id.description, ownName: own.deviceName, known: known, revoked: []
-        ).find(device.text)
-        guard known.contains(where: { $0.id == chosen.id }) else {
-            throw CommandError.usage(DeviceChoice.noSuchDevice(device.text))
-        }
+        let (chosen, isKnown) = try await DeviceChoice.find(device.text, node, store)
+        guard isKnown else { throw CommandError.usage(DeviceChoice.noSuchDevice(device.text)) }
         if let node {
             try await node.editDevices(.forget(chosen.id))
             await node.close()

@@ -54,18 +54,9 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     func run() async throws {
         let home = try CommandEnvironment.home()
         let store = CommandEnvironment.accountStore(home)
-        let own = try store.load()
+        let revoked = try store.load().state.revoked
         let node = try await NodeAccess.node(of: home, storing: store, otherwise: "nothing was revoked")
-        let known: [KnownDevice]
-        if let node {
-            known = try await node.devices().devices.map(KnownDevice.init)
-        } else {
-            known = try store.loadKnownDevices().entries.map(KnownDevice.init)
-        }
-        let chosen = try DeviceChoice(
-            ownID: own.identity.id.description, ownName: own.deviceName, known: known,
-            revoked: own.state.revoked.map(\.description)
-        ).find(device.text)
+        let chosen = try await DeviceChoice.find(device.text, node, store, revoked: Array(revoked)).device
         guard let id = DeviceID(chosen.id) else { throw CommandError.usage(DeviceChoice.noSuchDevice(device.text)) }
         try await Confirmation.require(
             isGiven: yes, consequence: "a revocation cannot be taken back",

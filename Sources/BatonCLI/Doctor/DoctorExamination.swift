@@ -2,6 +2,7 @@
 
 import Baton
 import BatonAccount
+import BatonApplications
 import BatonDiscovery
 import BatonEventLoop
 import BatonMessages
@@ -57,13 +58,9 @@ struct DoctorExamination {
         let account = try? store.load()
         let (node, devices, areListsApart): (NodeAnswer, [WireDevice], Bool)
         if canWatch {
-            async let canInstallNode = Self.first(within: Self.searching) {
-                (try? await UserService.find()) != nil
-            } otherwise: {
-                false
-            }
+            async let canInstallNode = value(within: Self.searching) { (try? await UserService.find()) != nil }
             (node, devices, areListsApart) = await Self.ask(home)
-            facts.canInstallNode = await canInstallNode
+            facts.canInstallNode = await canInstallNode ?? false
         } else {
             (node, devices, areListsApart) = (.silent(Cause.fewWatches.sentence("")), [], false)
         }
@@ -99,11 +96,7 @@ struct DoctorExamination {
             on: EventLoop(name: "doctor"), executor: executor)
         defer { ear.close() }
         let chosen = facts.network.leading(ear.report.interfaces, towards: asked.map(addresses) ?? []).first?.name
-        async let filter = Self.first(within: Self.searching) {
-            await PacketFilterSearch.find(at: chosen)
-        } otherwise: {
-            .unknown
-        }
+        async let filter = value(within: Self.searching) { await PacketFilterSearch.find(at: chosen) }
         let (start, limit) = (ContinuousClock.now, Self.limit)
         let running = Task { await ear.run(for: limit) }
         defer { running.cancel() }
@@ -127,7 +120,7 @@ struct DoctorExamination {
         }
         let end = min(start + Self.listening, began + Self.limit)
         if ContinuousClock.now < end { try await Task.sleep(until: end, clock: .continuous) }
-        facts.filter = await filter
+        facts.filter = await filter ?? .unknown
         return judge(facts, ear.report, answer, asked, isFresh: isFresh)
     }
 
@@ -229,7 +222,7 @@ struct DoctorExamination {
 
     /// Asks the node for its status and the devices that it knows.
     private static func ask(_ home: Home) async -> (NodeAnswer, [WireDevice], Bool) {
-        await first(within: patience) {
+        await value(within: patience) {
             do throws(NodeClientError) {
                 let client = try await NodeClient.connect(to: home)
                 let status = try? await client.status()
@@ -243,13 +236,11 @@ struct DoctorExamination {
                 case .notTaken, .notUsable: return (.silent("\(error)"), [], false)
                 }
             }
-        } otherwise: {
-            (.silent("the node does not answer within \(patience.components.seconds) s"), [], false)
-        }
+        } ?? (.silent("the node does not answer within \(patience.components.seconds) s"), [], false)
     }
 
     private func examine(_ request: WireExamineRequest) async -> Measured<WireExamineResponse> {
-        await Self.first(within: began + Self.limit - .now) { [home] in
+        await value(within: began + Self.limit - .now) { [home] in
             do {
                 let client = try await NodeClient.connect(to: home)
                 let answer = try await client.examine(request)
@@ -258,24 +249,6 @@ struct DoctorExamination {
             } catch {
                 return .missing("the node cannot examine the road: \(error)")
             }
-        } otherwise: {
-            .missing("there was no answer within \(Self.limit.components.seconds) s")
-        }
-    }
-
-    /// The value of an operation, or another one if it takes too long. The operation ends when it is cancelled.
-    private static func first<Value: Sendable>(
-        within duration: Duration, _ operation: @escaping @Sendable () async -> Value,
-        otherwise: @escaping @Sendable () -> Value
-    ) async -> Value {
-        await withTaskGroup(of: Value.self) { group in
-            group.addTask { await operation() }
-            group.addTask {
-                try? await Task.sleep(for: duration)
-                return otherwise()
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? otherwise()
-        }
+        } ?? .missing("there was no answer within \(Self.limit.components.seconds) s")
     }
 }
