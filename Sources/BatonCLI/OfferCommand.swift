@@ -83,7 +83,7 @@ struct OfferCommand: AsyncParsableCommand {
         let draft = try draft()
         let request = try draft.request()
         if let warning = try draft.warning() { Output.complain(warning) }
-        let server = draft.served().map { StreamServer(command: $0) }
+        let server = draft.command.map { StreamServer(command: $0) }
         let reporter = OfferReporter(isJSON: output.json)
         try await OfferRun(request: request, draft: draft, server: server, reporter: reporter, isOnce: once).run()
     }

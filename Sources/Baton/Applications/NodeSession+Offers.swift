@@ -37,7 +37,7 @@ extension NodeSession {
         if let registration {
             guard registration.message != message else { return }
             self.registration?.message = message
-            try await registration.node.update(message)
+            try await registration.stream.send(record: message)
         } else if !isUnregistered {
             do {
                 registration = (try await client.register(message), message)

@@ -22,7 +22,7 @@ actor NodeSession {
 
     /// The connection, while there is one.
     var client: NodeClient?
-    var registration: (node: NodeRegistration, message: WireRegisterRequest)?
+    var registration: (stream: BatonTransport.Stream, message: WireRegisterRequest)?
     /// The node does not register the application; it may take its offers all the same.
     var isUnregistered = false
     /// Asks anew a node that had no room for one more application.

@@ -189,11 +189,12 @@ package struct NodeClient: Sendable {
         return stream
     }
 
-    /// Tells the node that an application runs, for as long as the result lives.
-    package func register(_ request: WireRegisterRequest) async throws(HandoffError) -> NodeRegistration {
+    /// Tells the node that an application runs, for as long as the result lives. A request that is sent on it replaces
+    /// the description; identifier and team stay.
+    package func register(_ request: WireRegisterRequest) async throws(HandoffError) -> BatonTransport.Stream {
         let (response, stream) = try await connection.request(.register(request))
         guard case .register = response else { throw .unexpectedAnswer }
-        return NodeRegistration(stream: stream)
+        return stream
     }
 
     /// Asks whether this application may use a file that an activity gave it.

@@ -74,17 +74,3 @@ package struct NodeHandoff: Sendable {
         await stream.reset(.cancelled)
     }
 }
-
-/// The registration of a running application. Releasing it tells the node that the application no longer runs.
-package struct NodeRegistration: Sendable {
-    private let stream: BatonTransport.Stream
-
-    init(stream: BatonTransport.Stream) {
-        self.stream = stream
-    }
-
-    /// Replaces the registered description; identifier and team stay.
-    package func update(_ request: WireRegisterRequest) async throws(HandoffError) {
-        try await stream.send(record: request)
-    }
-}

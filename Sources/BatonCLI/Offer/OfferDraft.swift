@@ -26,7 +26,8 @@ struct OfferDraft: Sendable {
     let webPageURL: String
     let userInfo: UserInfoSource
     let isExclusive: Bool
-    private let command: ServedCommand?
+    /// The command that serves each stream; `nil` if the activity has no streams.
+    let command: ServedCommand?
 
     init(
         paths: [FilePath] = [], url: String? = nil, type: String? = nil, title: String? = nil,
@@ -76,9 +77,6 @@ struct OfferDraft: Sendable {
         guard case .document(let paths) = subject else { return nil }
         return paths.document
     }
-
-    /// The command that serves each stream; `nil` if the activity has no streams.
-    func served() -> ServedCommand? { command }
 
     /// The content that may change during the offer.
     struct State {
@@ -223,8 +221,7 @@ struct UserInfoSource: Sendable {
 
 /// Checks a document before the offer. The node checks again when it sends the document.
 enum DocumentCheck {
-    /// - Returns: the absolute path.
-    static func check(_ path: FilePath) throws(CommandError) -> FilePath {
+    static func check(_ path: FilePath) throws(CommandError) {
         let shown = path.shown
         guard !path.isEmpty else { throw .usage("the name of the document is empty") }
         let status: Stat
@@ -242,11 +239,9 @@ enum DocumentCheck {
         guard path.withPlatformString({ access($0, R_OK) }) == 0 else {
             throw unreadable("\(shown) cannot be read (\(Errno(rawValue: errno))): see its permissions")
         }
-        let absolute = CommandEnvironment.absolute(path)
-        guard (try? DocumentLabel(of: absolute)) != nil else {
+        guard (try? DocumentLabel(of: CommandEnvironment.absolute(path))) != nil else {
             throw unreadable("the folder \(shown) has no name for another device: offer a file or folder in it")
         }
-        return absolute
     }
 
     /// The sentence about entries of a folder that are not sent; `nil` if all are sent, and for files.

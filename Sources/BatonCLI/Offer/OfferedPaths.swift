@@ -53,6 +53,6 @@ struct OfferedPaths: Sendable, Equatable {
 
     /// Checks each path, and the folder of several.
     func check() throws(CommandError) {
-        for path in paths + (selection.isAll ? [] : [document]) { _ = try DocumentCheck.check(path) }
+        for path in paths + (selection.isAll ? [] : [document]) { try DocumentCheck.check(path) }
     }
 }
