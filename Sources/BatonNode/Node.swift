@@ -209,7 +209,7 @@ package final class Node {
             associations: SiteAssociations(configuration.siteAssociations, logger: logger), logger: logger)
         let automatic = AutomaticAcceptance(
             policy: policy,
-            taken: TakenActivities(path: home.stateFolder + "/taken-activities"), directory: directory,
+            takenPath: FilePath(home.stateFolder).appending("taken-activities"), directory: directory,
             connections: connections, exchange: exchange, documents: documents, handoffs: handoffs,
             applications: applications, handoffSwitch: handoffSwitch, files: files, deadlines: tuning.handoffs,
             bound: limits.acceptedWaiting, logger: logger)

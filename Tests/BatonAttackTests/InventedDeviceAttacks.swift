@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonEventLoop
 import BatonTestSupport
 import Foundation
@@ -100,17 +101,17 @@ struct InventedDeviceAttacks {
         }
     }
 
-    private static func device(_ number: Int) throws -> DeviceID {
-        try #require(DeviceID(bytes: [UInt8](repeating: UInt8(number), count: DeviceID.count)))
-    }
-
     @Test("Documents that a rule accepts of one device")
-    func places() async throws {
+    func places() async {
         let bound = NodeLimits().acceptedWaiting
-        try await attack("documents of one device fill all places of a rule") {
-            var queue = AcceptanceQueue<Int>(concurrency: AutomaticAcceptance.concurrency, bound: bound)
-            for number in 0..<2 * bound { _ = queue.enter(number, of: try Self.device(0)) }
-            return Outcome(succeeds: !queue.enter(100, of: try Self.device(100)))
+        await attack("documents of one device fill all places of a rule") {
+            var core = Acceptance<AcceptedDocument>(bound: bound, rest: .seconds(30))
+            core.accept((0..<2 * bound).map { _ in AcceptedDocument(device: "0") })
+            core.accept([AcceptedDocument(device: "100")])
+            let isFetched = core.takeEffects().contains { effect in
+                if case .fetch(let document) = effect { document.device == "100" } else { false }
+            }
+            return Outcome(succeeds: !isFetched)
         }
     }
 
@@ -160,6 +161,12 @@ struct InventedDeviceAttacks {
             return Outcome(succeeds: (try? choice.find("phone")) != phone)
         }
     }
+}
+
+private struct AcceptedDocument: AnnouncedDocument {
+    let activity = ActivityID()
+    let device: String
+    let isProved = true
 }
 
 /// The directory of a node that has met an honest device of the account, and what another one announces to it.

@@ -376,37 +376,4 @@ struct AcceptPolicyFileTests {
         try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: "nowhere")
         #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(link, userHome: nil) }
     }
-
-    @Test("Each activity is taken once, also after a new start, and the list stays bounded")
-    func taken() async throws {
-        let path = scratch.folder + "/taken"
-        func start() throws -> TakenActivities {
-            TakenActivities(path: path)
-        }
-        let first = try start()
-        let id = ActivityID()
-        #expect(try await first.insert(id, of: "a"))
-        #expect(try await !first.insert(id, of: "a"))
-        #expect(try await first.insert(id, of: "b"))
-        let second = try start()
-        #expect(try await !second.insert(id, of: "b"))
-        // One device makes its own forgotten, and no other's.
-        for _ in 0...TakenActivities.boundPerDevice { #expect(try await second.insert(ActivityID(), of: "c")) }
-        func lines(of device: String) throws -> Int {
-            let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
-            return lines.count { $0.hasPrefix(device + " ") }
-        }
-        #expect(try lines(of: "c") == TakenActivities.boundPerDevice && lines(of: "a") == 1)
-        #expect(try await !second.insert(id, of: "a"))
-        for number in 0..<TakenActivities.bound - 1 {
-            #expect(try await second.insert(ActivityID(), of: "d\(number / TakenActivities.boundPerDevice)"))
-        }
-        #expect(try await second.insert(id, of: "a"))
-        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
-        #expect(lines.count == TakenActivities.bound)
-        // Where it cannot be written down, nothing is taken.
-        let nowhere = TakenActivities(
-            path: scratch.folder + "/missing/taken")
-        await #expect(throws: (any Error).self) { try await nowhere.insert(ActivityID(), of: "a") }
-    }
 }

@@ -42,12 +42,12 @@ final class AutomaticAcceptanceTests {
         parts = try NodeParts(TestAccount(devices: 4))
         let logger = Logger(label: "test") { [log] _ in log }
         let policy = PolicyKeeper(path: FilePath(rules), userHome: nil, logger: logger)
-        let taken = TakenActivities(path: folder + "/taken")
         handoffSwitch = parts.handoffSwitch
         makeAcceptance = { [parts, handoffs, handoffSwitch] deadlines, openDestination in
             AutomaticAcceptance(
-                policy: policy, taken: taken, directory: parts.directory, connections: parts.connections,
-                exchange: parts.exchange, documents: parts.documents, handoffs: handoffs,
+                policy: policy, takenPath: FilePath(folder + "/taken"), directory: parts.directory,
+                connections: parts.connections, exchange: parts.exchange, documents: parts.documents,
+                handoffs: handoffs,
                 applications: parts.applications, handoffSwitch: handoffSwitch, files: parts.files,
                 deadlines: deadlines, bound: NodeLimits().acceptedWaiting, logger: logger,
                 openDestination: openDestination)
@@ -108,41 +108,6 @@ final class AutomaticAcceptanceTests {
                 }
             }
         }
-    }
-
-    /// Does something while a rule notes that it begins with a document of a device: the thread that writes it down is
-    /// held, and the last place of all handoffs shows that it has come as far.
-    ///
-    /// - Parameter body: is given what follows the rules.
-    private func whileNoting(
-        of device: TestAccount.Device, _ body: (Task<Void, Never>) async throws -> Void
-    ) async throws {
-        let others = try await fillTable()
-        await handoffs.remove(others[0])
-        let isOpening = Lock(false)
-        let (opened, open) = AsyncStream<Void>.makeStream()
-        let running = start(rest: .milliseconds(100)) { path in
-            isOpening.withLock { $0 = true }
-            for await _ in opened {}
-            return try await DestinationFolder.open(path)
-        }
-        await parts.directory.prove(device.id.description)
-        try await announce(device)
-        try await eventually("its folder is being opened") { isOpening.withLock { $0 } }
-        // The rules, which are read by the same thread, were read before.
-        let release = DispatchSemaphore(value: 0)
-        StorageThread.executor.submit { release.wait() }
-        defer { release.signal() }
-        open.finish()
-        let other = parts.handoff()
-        try await eventually("it has the last place") {
-            guard (try? await handoffs.insert(other)) != nil else { return true }
-            await handoffs.remove(other)
-            return false
-        }
-        // On the same loop: it has gone on by then.
-        await parts.directory.changed()
-        try await body(running)
     }
 
     /// As many handoffs as there may be.
@@ -297,15 +262,26 @@ final class AutomaticAcceptanceTests {
         await parts.directory.stop()
     }
 
-    @Test("What is being noted when the node stops is left for the next start")
-    func stoppedMeanwhile() async throws {
-        try await whileNoting(of: parts.account.devices[1]) { running in
-            running.cancel()
-            await running.value
+    @Test("A document that a rule accepts waits for no disk but that of its folder")
+    func hangingDisk() async throws {
+        let running = start()
+        let (first, second) = (parts.account.devices[1], parts.account.devices[2])
+        for device in [first, second] { await parts.directory.prove(device.id.description) }
+        // The rules and the kernel's memory of their file are there once a first document was begun with.
+        try await announce(first)
+        try await eventually("the first is noted") { takenFrom() == [first.id.description] }
+        let release = DispatchSemaphore(value: 0)
+        StorageThread.executor.submit { release.wait() }
+        defer { release.signal() }
+        try await announce(second)
+        try await eventually("the second was begun with") {
+            log.lines.count { $0.contains("is taken over into") } == 2
         }
-        try await eventually("nothing goes on any more") { acceptance == nil }
-        #expect(takenFrom().isEmpty)
-        #expect(!log.lines.contains { $0.contains("is taken over into") })
+        #expect(takenFrom() == [first.id.description])
+        release.signal()
+        try await eventually("it is noted") { takenFrom() == [first, second].map(\.id.description) }
+        running.cancel()
+        await running.value
         await parts.directory.stop()
     }
 
@@ -369,7 +345,7 @@ final class AutomaticAcceptanceTests {
                 await parts.directory.changed()
             }
             try await eventually("it is asked for again") { asked.withLock { $0 } == 2 }
-            #expect(takenFrom() == [device.id.description])
+            try await eventually("it is noted") { takenFrom() == [device.id.description] }
         }
     }
 

@@ -346,37 +346,6 @@ struct DocumentLimitsTests {
         return try #require(id)
     }
 
-    @Test("So many documents that a rule has accepted wait, half of them of one device, and one of a device is fetched")
-    func accepted() throws {
-        let bound = NodeLimits().acceptedWaiting
-        var queue = AcceptanceQueue<Int>(concurrency: AutomaticAcceptance.concurrency, bound: bound)
-        let devices = try (0..<3).map(Self.device)
-        func enter(_ number: Int, of device: Int) -> Bool { queue.enter(number, of: devices[device]) }
-        func begin() -> Int? { queue.begin() }
-        func end(_ device: Int, rests: Bool = false) { queue.end(devices[device], rests: rests) }
-        for number in 0..<bound / 2 { #expect(enter(number, of: 0)) }
-        #expect(!enter(0, of: 0))
-        for number in 0..<bound / 2 { #expect(enter(100 + number, of: 1)) }
-        #expect(!enter(0, of: 2))
-        #expect([begin(), begin(), begin()] == [0, 100, nil])
-        // Those that are fetched have made room for as many.
-        #expect(enter(200, of: 2) && enter(1_000, of: 0) && !enter(0, of: 2))
-        end(0)
-        #expect([begin(), begin()] == [1, nil])
-        end(1)
-        #expect([begin(), begin()] == [101, nil])
-        // Who gave nothing has no turn for a while, and keeps nobody from his.
-        end(0, rests: true)
-        #expect([begin(), begin()] == [200, nil])
-        end(2)
-        #expect(begin() == nil)
-        queue.wake(devices[0])
-        #expect([begin(), begin()] == [2, nil])
-        end(0)
-        queue.removeAll()
-        #expect(begin() == nil)
-    }
-
     @Test("So many batches of signatures in a row may be empty", arguments: [true, false])
     func emptyBatches(areKept: Bool) throws {
         var order = try #require(
@@ -397,39 +366,6 @@ struct DocumentLimitsTests {
         // Nor is less than one something.
         var cut = try #require(try UpstreamSignatures(pieceSize: UInt64(PieceSize.smallest.average), areKept: areKept))
         #expect(throws: HandoffError.self) { _ = try cut.take(.signatures(.with { $0.pieces = Data([1]) })) }
-    }
-
-    @Test("The turns of devices that have gone are others', so many of them, and no device has two")
-    func away() throws {
-        let bound = AcceptanceQueue<Int>.awayBound
-        let devices = try (0..<bound + 4).map(Self.device)
-        var queue = AcceptanceQueue<Int>(concurrency: 2, bound: 4 * bound)
-        for (number, device) in devices.enumerated() {
-            for turn in 0..<2 {
-                let isThere = queue.enter(100 * turn + number, of: device)
-                #expect(isThere)
-            }
-        }
-        func begin() -> Int? { queue.begin() }
-        #expect([begin(), begin(), begin()] == [0, 1, nil])
-        for number in 0..<bound {
-            queue.leave(devices[number])
-            #expect([begin(), begin()] == [number + 2, nil])
-        }
-        // One more is waited for at its turn.
-        queue.leave(devices[bound])
-        #expect(begin() == nil)
-        // Who is back goes on at once, and has the one turn; those that wait wait for two to end.
-        queue.comeBack(devices[0])
-        queue.end(devices[bound], rests: false)
-        #expect(begin() == nil)
-        queue.end(devices[0], rests: true)
-        #expect([begin(), begin()] == [100 + bound, nil])
-        // What ended while its device was away makes room for the next of that.
-        queue.end(devices[1], rests: false)
-        #expect(begin() == nil)
-        queue.end(devices[bound], rests: true)
-        #expect([begin(), begin()] == [101, nil])
     }
 
     @Test("So many devices are remembered whose lists are known; those that never said anything are forgotten first")
@@ -486,18 +422,6 @@ struct DocumentLimitsTests {
         #expect(asked.isWaiting)
         asked.end(fourth.question)
         #expect(!asked.isWaiting)
-    }
-
-    @Test("So many activities are remembered that were held against the rules, and the oldest make room")
-    func seen() throws {
-        var seen = SeenActivities()
-        let device = try Self.device(1)
-        func insert(_ number: Int) -> Bool { seen.insert(withUnsafeBytes(of: number, Array.init), of: device) }
-        for number in 0..<SeenActivities.bound { #expect(insert(number)) }
-        #expect(!insert(0))
-        // The first makes room for one more, and the second for the first.
-        #expect(insert(SeenActivities.bound) && !insert(1) && !insert(SeenActivities.bound - 1))
-        #expect(insert(0) && insert(1) && !insert(3))
     }
 
     @Test("So many devices that nothing has proved are dialled at once, half of them at one address")

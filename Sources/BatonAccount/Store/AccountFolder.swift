@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import Glibc
 import SystemPackage
 
@@ -56,34 +57,9 @@ struct AccountFolder: ~Copyable {
 
     /// Writes a file so that a reader, or a crash, sees the old content or the new and nothing between.
     func write(_ name: String, _ bytes: UnsafeRawBufferPointer) throws(AccountError) {
-        let path = path.appending(name)
-        let temporary = ".\(name).\(Base32.encode(randomBytes(5)))"
-        let file = retrying {
-            openat(descriptor, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        try system("write", path.appending(name)) { () throws(Errno) in
+            try DurableFile.replace(name, in: descriptor, with: bytes)
         }
-        guard file >= 0 else { throw .system(doing: "write", path: path, error: Errno(rawValue: errno)) }
-        do throws(AccountError) {
-            defer { _ = close(file) }
-            var written = 0
-            while written < bytes.count {
-                let count = Glibc.write(file, bytes.baseAddress! + written, bytes.count - written)
-                if count < 0, errno == EINTR { continue }
-                try check(count, "write", path)
-                written += count
-            }
-            // The umask may have taken the owner's own rights away, and may never have added any.
-            try check(fchmod(file, 0o600), "write", path)
-            try check(fsync(file), "write", path)
-        } catch {
-            _ = unlinkat(descriptor, temporary, 0)
-            throw error
-        }
-        guard renameat(descriptor, temporary, descriptor, name) == 0 else {
-            let code = errno
-            _ = unlinkat(descriptor, temporary, 0)
-            throw .system(doing: "write", path: path, error: Errno(rawValue: code))
-        }
-        try synchronize()
     }
 
     /// Locks the folder itself (`flock(2)`) until this value goes or the process ends. No file is left behind.
@@ -97,24 +73,12 @@ struct AccountFolder: ~Copyable {
 
     /// Makes the names in the folder survive a power cut.
     func synchronize() throws(AccountError) {
-        try check(fsync(descriptor), "write", path)
+        try system("write", path) { () throws(Errno) in try DurableFile.synchronize(descriptor) }
     }
 
     /// The names in the folder, without `.` and `..`.
     func names() throws(AccountError) -> [String] {
-        let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard copy >= 0, let stream = fdopendir(copy) else {
-            throw .system(doing: "read", path: path, error: Errno(rawValue: errno))
-        }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        return names
+        try system("read", path) { () throws(Errno) in try DurableFile.names(in: descriptor) }
     }
 
     /// Overwrites every file with zeros and removes it. A file that cannot be removed does not stop the others.
@@ -173,6 +137,17 @@ private func checkAccess(of descriptor: Int32, path: FilePath, kind: mode_t) thr
 /// Turns a result below zero into the error in `errno`.
 func check(_ result: some BinaryInteger, _ doing: String, _ path: FilePath) throws(AccountError) {
     guard result >= 0 else { throw .system(doing: doing, path: path, error: Errno(rawValue: errno)) }
+}
+
+/// Says what was being done when the system refused something.
+func system<Value>(
+    _ doing: String, _ path: FilePath, _ body: () throws(Errno) -> Value
+) throws(AccountError) -> Value {
+    do {
+        return try body()
+    } catch {
+        throw .system(doing: doing, path: path, error: error)
+    }
 }
 
 /// Repeats a call that a signal interrupted.

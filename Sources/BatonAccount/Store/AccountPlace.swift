@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import Glibc
 import SystemPackage
 
@@ -18,7 +19,7 @@ extension AccountStore {
     func withExclusiveAccess<Result: ~Copyable>(
         _ body: () throws(AccountError) -> Result
     ) throws(AccountError) -> Result {
-        try makeFolders(parent)
+        try system("make", parent) { () throws(Errno) in try DurableFile.makeFolder(parent) }
         let descriptor = retrying { open(parent.string, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         try check(descriptor, "open", parent)
         defer { _ = close(descriptor) }
@@ -95,22 +96,6 @@ extension AccountStore {
     func makeFolder(_ path: FilePath) throws(AccountError) {
         try check(mkdir(path.string, 0o700), "make", path)
         try check(chmod(path.string, 0o700), "make", path)
-    }
-
-    /// Makes the folders that are missing on the way to a path.
-    private func makeFolders(_ path: FilePath) throws(AccountError) {
-        guard !path.isEmpty, mkdir(path.string, 0o700) != 0 else { return }
-        switch errno {
-        case EEXIST:
-            return
-        case ENOENT:
-            try makeFolders(path.removingLastComponent())
-            if mkdir(path.string, 0o700) != 0, errno != EEXIST {
-                throw .system(doing: "make", path: path, error: Errno(rawValue: errno))
-            }
-        case let error:
-            throw .system(doing: "make", path: path, error: Errno(rawValue: error))
-        }
     }
 }
 

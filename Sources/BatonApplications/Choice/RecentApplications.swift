@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 package import SystemPackage
 
 /// The applications that were used last, by continuing an activity or by being in front, the latest first.
@@ -22,7 +23,7 @@ package struct RecentApplications: Sendable, Hashable {
 
     /// Reads the file; blocks. Lines that are no identifier are skipped.
     package init(reading path: FilePath) {
-        let bytes = (try? SmallFile.read(path, limit: (ManifestBounds.identifier + 1) * Self.bound)) ?? []
+        let bytes = (try? DurableFile.read(path, limit: (ManifestBounds.identifier + 1) * Self.bound)) ?? []
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
         self.init(lines.filter(DottedName.isIdentifier))
     }
@@ -36,6 +37,6 @@ package struct RecentApplications: Sendable, Hashable {
 
     /// Writes the file, whole or not at all; blocks. Its folder has to be there.
     package func write(to path: FilePath) throws(Errno) {
-        try SmallFile.replace(path, with: identifiers.flatMap { Array($0.utf8) + [UInt8(ascii: "\n")] })
+        try DurableFile.replace(path, with: identifiers.flatMap { Array($0.utf8) + [UInt8(ascii: "\n")] })
     }
 }

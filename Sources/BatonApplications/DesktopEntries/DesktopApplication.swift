@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import SystemPackage
 
 /// An application whose desktop entry has `X-Baton-` keys.
@@ -27,7 +28,7 @@ struct DesktopApplication: Sendable, Hashable {
     ) throws(ApplicationManifestError) -> DesktopApplication? {
         let bytes: [UInt8]
         do throws(Errno) {
-            bytes = try SmallFile.read(path, limit: ManifestBounds.fileSize)
+            bytes = try DurableFile.read(path, limit: ManifestBounds.fileSize)
         } catch {
             // An unreadable entry is skipped: most entries have no `X-Baton-` key.
             return nil

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 package import SystemPackage
 
 /// The folders in which desktop entries live, the user's own first.
@@ -55,7 +56,7 @@ package struct DesktopEntryFolders: Sendable, Hashable {
     /// - Parameter id: such as `firefox.desktop`.
     package func applicationName(ofEntry id: String) -> String? {
         guard let path = files().first(where: { $0.id == id })?.path,
-            let bytes = try? SmallFile.read(path, limit: ManifestBounds.fileSize),
+            let bytes = try? DurableFile.read(path, limit: ManifestBounds.fileSize),
             let entry = try? DesktopEntry(bytes)
         else { return nil }
         return entry.string("Name", locale)
@@ -70,7 +71,7 @@ package struct DesktopEntryFolders: Sendable, Hashable {
     private func walk(
         _ folder: FilePath, prefix: String, depth: Int, left: inout Int, _ found: (String, FilePath) -> Void
     ) {
-        guard depth < Self.depthBound, left > 0, let names = try? SmallFile.names(in: folder, limit: left) else {
+        guard depth < Self.depthBound, left > 0, let names = try? DurableFile.names(in: folder, limit: left) else {
             return
         }
         left -= names.count

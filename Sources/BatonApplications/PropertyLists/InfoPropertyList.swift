@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import FoundationEssentials
 package import SystemPackage
 
@@ -148,7 +149,7 @@ package struct InfoPropertyList: Sendable {
 
     private static func read(_ path: FilePath, _ subject: String) throws(ApplicationManifestError) -> [UInt8] {
         do throws(Errno) {
-            return try SmallFile.read(path, limit: ManifestBounds.fileSize)
+            return try DurableFile.read(path, limit: ManifestBounds.fileSize)
         } catch {
             throw .unreadable(error, subject)
         }

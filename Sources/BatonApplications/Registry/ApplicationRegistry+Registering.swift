@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 package import SystemPackage
 
 extension ApplicationRegistry {
@@ -9,7 +10,7 @@ extension ApplicationRegistry {
 
     /// The names of registered manifests, in no order. Temporary files of a killed write begin with a dot.
     func registeredNames() throws(Errno) -> [String] {
-        try SmallFile.names(in: folder, limit: 4 * Self.applicationBound)
+        try DurableFile.names(in: folder, limit: 4 * Self.applicationBound)
             .filter { $0.hasSuffix(Self.suffix) && !$0.hasPrefix(".") }
     }
 
@@ -28,7 +29,7 @@ extension ApplicationRegistry {
         }
         let names: [String]
         do throws(Errno) {
-            try SmallFile.makeFolder(folder)
+            try DurableFile.makeFolder(folder)
             names = try registeredNames()
         } catch {
             throw .system(error, folder)
@@ -36,7 +37,7 @@ extension ApplicationRegistry {
         let isNew = !names.contains(name)
         guard !isNew || names.count < Self.applicationBound else { throw .full(folder) }
         do throws(Errno) {
-            try SmallFile.replace(path, with: bytes)
+            try DurableFile.replace(path, with: bytes)
         } catch {
             throw .system(error, path)
         }
@@ -51,7 +52,7 @@ extension ApplicationRegistry {
         guard DottedName.isIdentifier(identifier) else { return false }
         let path = folder.appending(Self.fileName(of: identifier))
         do throws(Errno) {
-            try SmallFile.remove(path)
+            try DurableFile.remove(path)
             return true
         } catch {
             if error == .noSuchFileOrDirectory { return false }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 package import SystemPackage
 
 /// The applications that are installed on this device: those that the user registered, and those whose desktop entries
@@ -107,9 +108,9 @@ package struct ApplicationRegistry: Sendable {
     private static func manifest(_ path: FilePath) throws(ApplicationManifestError) -> ApplicationManifest {
         let bytes: [UInt8]
         do throws(Errno) {
-            bytes = try SmallFile.read(path, limit: ManifestBounds.fileSize, isOwnersOnly: true)
+            bytes = try DurableFile.read(path, limit: ManifestBounds.fileSize, isOwnersOnly: true)
         } catch {
-            if error == .permissionDenied {
+            if error == .permissionDenied || error == .notPermitted {
                 throw .malformed("others could write to it, or it cannot be read: chown it to you and chmod it 600")
             }
             throw .unreadable(error)
@@ -124,7 +125,7 @@ package struct ApplicationRegistry: Sendable {
 
 /// The content of a file, valid while the file stays the same.
 private struct Cached<Content: Sendable>: Sendable {
-    let version: SmallFile.Version
+    let version: DurableFile.Version
     let content: Result<Content, ApplicationManifestError>
 
     /// Reads a file.
@@ -132,7 +133,7 @@ private struct Cached<Content: Sendable>: Sendable {
     /// - Returns: `nil` if there is none.
     init?(_ path: FilePath, _ read: (FilePath) throws(ApplicationManifestError) -> Content) {
         // Before the content: a file that changes meanwhile is read again.
-        guard let version = SmallFile.Version(of: path) else { return nil }
+        guard let version = try? DurableFile.Version(of: path) else { return nil }
         self.version = version
         do throws(ApplicationManifestError) {
             content = .success(try read(path))
@@ -141,5 +142,5 @@ private struct Cached<Content: Sendable>: Sendable {
         }
     }
 
-    func isCurrent(_ path: FilePath) -> Bool { version == SmallFile.Version(of: path) }
+    func isCurrent(_ path: FilePath) -> Bool { version == (try? DurableFile.Version(of: path)) }
 }

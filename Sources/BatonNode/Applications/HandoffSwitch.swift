@@ -82,13 +82,13 @@ final class HandoffSwitchKeeper {
         let lines = [state.isOn ? "on" : "off"] + state.offApplications.sorted().map { "off \($0)" }
         // First: after a crash between the two it is off.
         try Self.write(marker: marker)
-        try SmallFile.replace(path, with: Array(lines.map { $0 + "\n" }.joined().utf8))
+        try DurableFile.replace(path, with: Array(lines.map { $0 + "\n" }.joined().utf8))
     }
 
     /// Notes that there is a file from now on.
     private nonisolated static func write(marker: FilePath) throws(Errno) {
         guard (try? marker.stat()) == nil else { return }
-        try SmallFile.replace(marker, with: [])
+        try DurableFile.replace(marker, with: [])
     }
 }
 
@@ -106,7 +106,7 @@ extension HandoffSwitch {
     init(reading path: FilePath, marker: FilePath) {
         self.init()
         do throws(Errno) {
-            let content = try SmallFile.read(path, limit: Self.sizeBound)
+            let content = try DurableFile.read(path, limit: Self.sizeBound)
             let text = String(decoding: content, as: UTF8.self)
             let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
             for (index, line) in lines.enumerated() where !parse(line) {

@@ -44,7 +44,7 @@ extension ConfigurationFile {
         // Some users keep their configuration elsewhere. A link to the file stays one.
         let target = URL(filePath: path.string).resolvingSymlinksInPath()
         do {
-            try SmallFile.replace(FilePath(target.path), with: content)
+            try DurableFile.replace(FilePath(target.path), with: content)
         } catch {
             throw ConfigurationError("it cannot be written (\(error))")
         }

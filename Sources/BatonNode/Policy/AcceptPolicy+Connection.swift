@@ -6,8 +6,8 @@ import BatonEventLoop
 import BatonMessages
 import BatonTransport
 
-/// The rules once a connection shows the network, and the other device what it sends. What a device announces of where
-/// it can be reached, and of how much it has, is only what it says: it decides what is listed.
+/// The rules once a connection shows the network, and the other device what it sends. An advertisement only says where
+/// a device can be reached and how much it has, which decides what is listed.
 extension AcceptPolicy {
     /// The rules about an activity of whatever size, each for some network, in their order.
     func candidates(for subject: Subject) -> [Rule] {
@@ -15,17 +15,17 @@ extension AcceptPolicy {
     }
 }
 
-/// The way that leads to where a connection goes.
+/// The way that leads to the other end of a connection.
 struct Route: Sendable {
     let remote: IPAddress?
     /// The interfaces that lead there.
     let interfaces: Set<String>
 
-    /// The address of this machine that a connection has says nothing: the other side may have chosen it, since each
-    /// can be reached through any interface. What is answered goes the way that the kernel has now.
+    /// Finds the way that the kernel has now. The connection's own address says nothing: the other side may have chosen
+    /// it, since each address can be reached through any interface.
     ///
-    /// - Parameter namesInterfaces: whether somebody wants to know them.
-    /// - Throws: `connectionLost` where nothing leads there, or only by another way than the connection had.
+    /// - Parameter namesInterfaces: whether the caller wants to know the interfaces.
+    /// - Throws: `connectionLost` if nothing leads there, or only by another way than the connection had.
     init(of connection: Connection, namesInterfaces: Bool) throws(HandoffError) {
         remote = connection.remoteAddress.ipAddress
         guard namesInterfaces, let remote else {
@@ -40,10 +40,10 @@ struct Route: Sendable {
         } catch {
             throw HandoffError(.connectionLost, "nothing leads to \(remote) at the moment: \(error)")
         }
-        // Towards what is no link's own address the kernel names one of a link without that.
+        // The kernel names a link-local address without its link, if the remote address is not link-local.
         let leading = own.filter { $0.address == source || source?.scopeID == 0 && $0.address.bytes == source?.bytes }
         interfaces = Set(leading.map(\.interfaceName))
-        // A cable that is out takes the address with it, and leaves the default way, by another interface, to be taken.
+        // A cable that is out takes its address with it, and the default way leads over another interface.
         let local = connection.localAddress.ipAddress
         guard !interfaces.isEmpty, own.contains(where: { $0.address == local }) else {
             throw HandoffError(.connectionLost, "nothing leads to \(remote) at the moment as it did")
@@ -52,6 +52,14 @@ struct Route: Sendable {
 }
 
 extension AcceptPolicy.Rule {
+    /// The bytes that each entry of a folder counts for besides its contents: about what it takes on a disk.
+    static let entrySize: UInt64 = 4096
+
+    /// The bytes that a document counts for: all that is in it.
+    static func size(of tree: DocumentTree) -> UInt64 {
+        tree.size + entrySize * UInt64(tree.entryCount - 1)
+    }
+
     /// Whether a connection goes over a network that the rule is about.
     func covers(_ route: Route) -> Bool {
         switch network {
@@ -64,15 +72,29 @@ extension AcceptPolicy.Rule {
     fileprivate var namesInterface: Bool {
         if case .interface = network { true } else { false }
     }
+
+    /// Checks what a device says when it is asked. The rule has accepted what the device had advertised.
+    ///
+    /// - Parameter type: nil if nothing is said of it again.
+    /// - Throws: `refused`, with the rule.
+    func require(type: String?, size: UInt64) throws(HandoffError) {
+        if let type, let pattern = self.type, !Wildcard.matches(pattern, type) {
+            throw HandoffError(.refused, "its type is \(type) now, which the rule in line \(line) does not accept")
+        }
+        guard isAbout(size: size) else {
+            throw HandoffError(
+                .refused, "it has \(HumanUnits.bytes(size)) now, more than the rule in line \(line) accepts")
+        }
+    }
 }
 
 extension Handoff.Plan {
-    /// Holds the network that the origin is reached over, and what it sends, against the policy as it was when the
+    /// Checks the network that the origin is reached over, and what it sends. The policy is the one by which the
     /// activity was accepted.
     ///
     /// - Parameter size: bytes of the document, as far as it is known; see ``size(of:)``.
-    /// - Throws: `refused`, with the rule: where one refuses it or, for what a rule has accepted, where another one
-    ///   decides; `connectionLost` where it has to be known which interface leads there, and none does.
+    /// - Throws: `refused`, with the rule: if a rule refuses it, or if another rule decides than the one that accepted
+    ///   it; `connectionLost` if a rule names an interface and none leads there.
     func requirePolicy(over connection: Connection, size: UInt64) throws(HandoffError) {
         let route = try Route(of: connection, namesInterfaces: candidates.contains(where: \.namesInterface))
         let deciding = candidates.first { $0.isAbout(size: size) && $0.covers(route) }
@@ -89,7 +111,7 @@ extension Handoff.Plan {
                 + " \(deciding.line): \(deciding)")
     }
 
-    /// What a document counts for: for a user what was listed, for a rule all that is in it.
+    /// The size that a document counts for: what was listed if the user accepts it, and all that is in it for a rule.
     func size(of tree: DocumentTree) -> UInt64 {
         rule == nil ? tree.size : AcceptPolicy.Rule.size(of: tree)
     }

@@ -96,6 +96,14 @@ package struct AcceptPolicy: Sendable, Hashable {
         rules.first { $0.matches(subject) }
     }
 
+    /// The rule that accepts an activity, and its folder; nil if none does.
+    func acceptance(of subject: Subject) -> (rule: Rule, destination: FilePath)? {
+        guard let rule = rule(for: subject), rule.action == .accept, let destination = rule.destination else {
+            return nil
+        }
+        return (rule, destination)
+    }
+
     /// The rule that refuses an activity, if one does.
     func refusal(of subject: Subject) -> Rule? {
         guard let rule = rule(for: subject), rule.action == .refuse else { return nil }

@@ -6,39 +6,34 @@ import BatonEventLoop
 package import struct SystemPackage.FilePath
 
 extension AcceptPolicy {
-    /// Reads a policy: a rule a line, `ACTION NAME=VALUE ...`, with `#` before what is meant for people.
+    /// Reads a policy: a rule a line, `ACTION NAME=VALUE ...`, and comments that begin with `#`.
     ///
     /// - Parameters:
     ///   - text: the file.
-    ///   - home: what `~/` in `to=` stands for; `nil` where nobody knows.
-    package init(parsing text: some Collection<UInt8>, home: FilePath?) throws(ConfigurationError) {
-        guard String(validating: text, as: UTF8.self) != nil else {
-            throw ConfigurationError(line: 0, column: 0, problem: "it is not UTF-8")
-        }
-        var rules: [Rule] = []
-        for (index, line) in text.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
-            var parser = RuleParser(line: index + 1, rest: Array(line), home: home)
-            guard let rule = try parser.parse() else { continue }
-            guard rules.count < Self.ruleBound else {
-                throw ConfigurationError(line: index + 1, column: 1, problem: "there are over \(Self.ruleBound) rules")
-            }
-            rules.append(rule)
-        }
-        self.init(rules: rules)
+    ///   - home: the folder that `~/` in `to=` stands for; nil if nobody knows.
+    package init(parsing text: [UInt8], home: FilePath?) throws(ConfigurationError) {
+        let (policy, mistake) = Self.parse(text, home: home)
+        if let mistake { throw mistake }
+        self = policy
     }
 
-    /// What holds of a text with a mistake in it: what it refuses stays refused, and nothing is accepted. What it would
-    /// accept is asked about, in its place, and lines that cannot be read say nothing.
-    init(refusalsOf text: some Collection<UInt8>, home: FilePath?) {
+    /// Reads the lines of a policy that can be read.
+    ///
+    /// - Returns: their rules, and the first mistake.
+    static func parse(_ text: [UInt8], home: FilePath?) -> (policy: AcceptPolicy, mistake: ConfigurationError?) {
         var rules: [Rule] = []
+        var mistake: ConfigurationError?
         for (index, line) in text.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
-            guard rules.count < Self.ruleBound else { break }
-            guard String(validating: line, as: UTF8.self) != nil else { continue }
-            var parser = RuleParser(line: index + 1, rest: Array(line), home: home)
-            guard let rule = try? parser.parse() else { continue }
-            rules.append(rule)
+            do throws(ConfigurationError) {
+                var parser = RuleParser(line: index + 1, rest: Array(line), home: home)
+                guard let rule = try parser.parse() else { continue }
+                guard rules.count < ruleBound else { throw parser.error(at: 0, "there are over \(ruleBound) rules") }
+                rules.append(rule)
+            } catch {
+                mistake = mistake ?? error
+            }
         }
-        self = AcceptPolicy(rules: rules).asking
+        return (AcceptPolicy(rules: rules), mistake)
     }
 
     /// Whether a text is a device's identifier rather than a name.
@@ -63,6 +58,7 @@ private struct RuleParser {
 
     /// - Returns: `nil` for an empty line.
     mutating func parse() throws(ConfigurationError) -> AcceptPolicy.Rule? {
+        guard String(validating: bytes, as: UTF8.self) != nil else { throw error(at: 0, "it is not UTF-8") }
         guard let (word, start) = try nextWord() else { return nil }
         guard let action = AcceptPolicy.Action(rawValue: word) else {
             throw error(at: start, "a rule begins with accept, ask or refuse, not with \"\(word)\"")
@@ -152,7 +148,7 @@ private struct RuleParser {
 
     private func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    private func error(at position: Int, _ problem: String) -> ConfigurationError {
+    func error(at position: Int, _ problem: String) -> ConfigurationError {
         ConfigurationError(line: line, column: position + 1, problem: problem)
     }
 

@@ -12,48 +12,43 @@ import Logging
 
 import struct SystemPackage.FilePath
 
-/// Takes over, without being asked, the documents that a rule of the user's policy accepts.
+/// The driver of `Acceptance`: that value decides which documents are taken over by the user's rules and when, and this
+/// class fetches them.
 ///
-/// A document is looked at once, when it becomes another device's current activity; what a rule accepts goes the road
-/// of every handoff. A device that no connection has shown is met first: whoever has the account's keys can announce
-/// others that do not exist. What is said before it is fetched is held against the rule again, because an advertisement
-/// is only what a device says of itself.
+/// What a rule accepts goes the road of every handoff. An advertisement is only what a device says of itself, so what
+/// the device says later is checked against the rule again.
+///
+/// What was taken is written down while the document is being fetched. After a crash within these milliseconds the next
+/// start takes the document over once more.
 @ControlLoop
 final class AutomaticAcceptance {
-    /// Documents that are fetched at once.
-    nonisolated static let concurrency = 2
-    /// How often it is tried to open the folder of a rule for a document, where it does not open in time.
-    static let openingAttempts = 3
+    private struct Document: AnnouncedDocument {
+        let peer: Peer
+        let current: AdvertisedActivity
+        let activity: ActivityID
+        let device: String
+        var isProved: Bool { peer.isProved }
 
-    /// What became of a document that a rule accepts.
-    private enum Outcome {
-        /// It is here, or no rule's any more.
-        case done
-        case failed
-        /// There was no place for it, or its folder did not open in time: it has its turn again.
-        case waits(Candidate)
-        /// Handoff is off: it has its turn again once that is on.
-        case left(Candidate)
+        var summary: WireActivitySummary { WireActivitySummary(current, since: peer.currentSince) }
+        var subject: AcceptPolicy.Subject {
+            AcceptPolicy.Subject(peer, type: current.type, size: current.documentSize)
+        }
 
-        /// Whether its device has no turn for a while.
-        var rests: Bool {
-            switch self {
-            case .done, .left: false
-            case .failed, .waits: true
-            }
+        init?(_ peer: Peer) {
+            guard let current = peer.current, current.flags.contains(.document), let activity = ActivityID(current.id)
+            else { return nil }
+            (self.peer, self.current, self.activity) = (peer, current, activity)
+            device = peer.device.description
         }
     }
 
-    private struct Candidate: Sendable {
-        let peer: Peer
-        let summary: WireActivitySummary
-        let subject: AcceptPolicy.Subject
-        /// How often its folder did not open in time.
-        var failedOpenings = 0
-    }
-
+    private var core: Acceptance<Document>
+    private var timer: BatonEventLoop.Timer?
     private let policy: PolicyKeeper
-    private let taken: TakenActivities
+    private let takenPath: FilePath
+    /// What was taken and is not written down yet, while ``writing`` writes what was taken before.
+    private var unwritten: [String]?
+    private var writing: Task<Void, Never>?
     private let directory: PeerDirectory
     private let connections: PeerConnections
     private let exchange: StateExchange
@@ -65,32 +60,22 @@ final class AutomaticAcceptance {
     private let deadlines: HandoffDeadlines
     private let openDestination: @Sendable (FilePath) async throws -> DestinationFolder
     private let logger: Logger
-    private var seen = SeenActivities()
-    /// The same of devices that no connection has shown.
-    private var announced = SeenActivities()
-    private var queue: AcceptanceQueue<Candidate>
-    /// What had its turn while Handoff was off, the oldest first: no more than wait in the queue. Its devices may have
-    /// gone on to other documents, so that it is not looked at again by itself, or have gone, and are waited for.
-    private var left: [Candidate] = []
-    /// The node stops: what has not been begun is looked at again after its next start, which knows nothing of it.
-    private var isOver = false
-    private var fullness = RepeatedWarning()
-    private var lackOfPlace = RepeatedWarning()
     /// Folders of rules that are being opened: each by one thread at the most, however long that is blocked.
     private var opening: [FilePath: Task<DestinationFolder, any Error>] = [:]
 
     /// - Parameters:
+    ///   - takenPath: the file of what was taken: one line each, device and activity.
     ///   - bound: see ``NodeLimits/acceptedWaiting``.
-    ///   - openDestination: opens the folder of a rule, where a test does it otherwise.
+    ///   - openDestination: opens the folder of a rule; a test may do it otherwise.
     nonisolated init(
-        policy: PolicyKeeper, taken: TakenActivities, directory: PeerDirectory, connections: PeerConnections,
+        policy: PolicyKeeper, takenPath: FilePath, directory: PeerDirectory, connections: PeerConnections,
         exchange: StateExchange, documents: DocumentService, handoffs: HandoffTable, applications: Applications,
         handoffSwitch: HandoffSwitchKeeper, files: SharedFiles, deadlines: HandoffDeadlines, bound: Int,
         logger: Logger,
         openDestination: (@Sendable (FilePath) async throws -> DestinationFolder)? = nil
     ) {
         self.policy = policy
-        self.taken = taken
+        self.takenPath = takenPath
         self.directory = directory
         self.connections = connections
         self.exchange = exchange
@@ -100,192 +85,160 @@ final class AutomaticAcceptance {
         self.handoffSwitch = handoffSwitch
         self.files = files
         self.deadlines = deadlines
-        queue = AcceptanceQueue(concurrency: Self.concurrency, bound: bound)
         self.logger = logger
         self.openDestination = openDestination ?? { try await documents.openDestination($0) }
+        core = Acceptance(bound: bound, rest: deadlines.rest)
     }
 
-    /// Follows what other devices offer until the task is cancelled; then nothing new is begun.
+    /// Follows what other devices offer until the task is cancelled. Then nothing new is begun.
     func run() async {
         guard let changes = try? directory.watch() else { return }
-        // A file that is wrong is said at the start, not when the first document comes.
+        // A mistake in the file is reported at the start, not when the first document comes.
         _ = await policy.current()
+        let taken = await Self.read(takenPath)
+        decide { $0.remember(taken) }
         for await _ in changes {
-            guard handoffSwitch.current.isOn else { continue }
             let present = directory.present
-            enterLeft(by: Set(present.map(\.device)))
-            for peer in present where !Task.isCancelled { await consider(peer) }
+            let new = decide {
+                $0.look(at: present.compactMap { Document($0) }, present: Set(present.map(\.device.description)))
+            }
+            guard !new.isEmpty, !Task.isCancelled else { continue }
+            let policy = await policy.current()
+            decide { $0.accept(new.filter { policy.acceptance(of: $0.subject) != nil }) }
         }
-        isOver = true
-        queue.removeAll()
+        decide { $0.stop() }
+        await writing?.value
     }
 
-    private func consider(_ peer: Peer) async {
-        guard let current = peer.current, current.flags.contains(.document),
-            peer.isProved ? seen.insert(current.id, of: peer.device) : announced.insert(current.id, of: peer.device)
-        else { return }
-        let summary = WireActivitySummary(current, since: peer.currentSince)
-        let subject = AcceptPolicy.Subject(peer, type: summary.type, size: summary.documentSize)
-        guard await policy.current().acceptance(of: subject) != nil else { return }
-        guard peer.isProved else {
-            Task { await exchange.inform(peer.device.description) }
+    /// Tells the core of an event, or asks it something, and carries out what it orders.
+    @discardableResult
+    private func decide<Value>(_ event: (inout Acceptance<Document>) -> Value) -> Value {
+        core.isOn = handoffSwitch.current.isOn
+        core.advance(to: .now)
+        let value = event(&core)
+        for effect in core.takeEffects() { carryOut(effect) }
+        if let deadline = core.nextDeadline {
+            if timer == nil {
+                timer = BatonEventLoop.Timer { [weak self] in self?.decide { _ in } }
+            }
+            timer?.schedule(at: deadline.nanoseconds)
+        } else {
+            timer?.cancel()
+        }
+        return value
+    }
+
+    private func carryOut(_ effect: Acceptance<Document>.Effect) {
+        switch effect {
+        case .fetch(let document): Task { await fetch(document) }
+        case .meet(let document): Task { await exchange.inform(document.device) }
+        case .keep(let lines): keep(lines)
+        case .leaveToUser(let document, let unsaid):
+            logger.warning(
+                """
+                accept policy: “\(document.current.title)” from \(document.peer.name) is left to you: too many wait \
+                already
+                """,
+                metadata: unsaid > 0 ? ["leftSinceLastSaid": "\(unsaid)"] : nil)
+        case .lookAgain: directory.changed()
+        }
+    }
+
+    // MARK: What was taken
+
+    private func keep(_ lines: [String]) {
+        unwritten = lines
+        guard writing == nil else { return }
+        writing = Task {
+            while let lines = unwritten.take() {
+                do {
+                    try await Self.write(lines, to: takenPath)
+                } catch {
+                    logger.warning(
+                        "what the accept policy has taken over may be taken over again after the next start: \(error)")
+                }
+            }
+            writing = nil
+        }
+    }
+
+    @StorageThread
+    private static func write(_ lines: [String], to path: FilePath) throws {
+        try DurableFile.replace(path, with: Array(lines.map { $0 + "\n" }.joined().utf8))
+    }
+
+    @StorageThread
+    private static func read(_ path: FilePath) -> [String] {
+        let content = (try? DurableFile.read(path, limit: 128 * AcceptanceBounds.taken)) ?? []
+        return String(decoding: content, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    // MARK: Fetching
+
+    private func fetch(_ document: Document) async {
+        // The user may have changed the rules while the document waited for its turn.
+        let policy = await policy.current()
+        guard let (rule, place) = policy.acceptance(of: document.subject) else {
+            decide { $0.end(document.device, .done) }
             return
         }
-        enter(Candidate(peer: peer, summary: summary, subject: subject))
-        startNext()
-    }
-
-    private func enter(_ candidate: Candidate) {
-        guard !isOver, !queue.enter(candidate, of: candidate.peer.device) else { return }
-        say(tooMany: candidate)
-    }
-
-    /// Keeps something for as long as Handoff is off.
-    private func leave(_ candidate: Candidate) {
-        left.append(candidate)
-        if left.count > queue.bound { say(tooMany: left.removeFirst()) }
-        // It may have been switched on since that was asked.
-        if handoffSwitch.current.isOn { directory.changed() }
-    }
-
-    /// Handoff is on: what was left has its turn again, of devices that are there.
-    private func enterLeft(by present: Set<DeviceID>) {
-        let again = left.filter { present.contains($0.peer.device) }
-        left.removeAll { present.contains($0.peer.device) }
-        for candidate in again {
-            enter(candidate)
-            startNext()
+        let what = "accept policy, line \(rule.line): “\(document.current.title)” from \(document.peer.name)"
+        let (end, error) = await fetch(document, by: rule, of: policy, into: place, what)
+        let waits = decide { $0.end(document.device, end) }
+        switch (end, error) {
+        case (.switchedOff, _): logger.notice("\(what) is left until Handoff is on again")
+        case (.noPlace, let error?):
+            guard let unsaid = decide({ $0.noteLackOfPlace() }) else { break }
+            logger.notice(
+                "\(what) waits: \(error)", metadata: unsaid > 0 ? ["waitedSinceLastSaid": "\(unsaid)"] : nil)
+        case (.folderLate, let error?) where waits: logger.notice("\(what) has another turn: \(error)")
+        case (_, let error?): logger.warning("\(what) was not taken over: \(error)")
+        case (_, nil): break
         }
     }
 
-    private func say(tooMany candidate: Candidate) {
-        guard let unsaid = fullness.note(at: .now) else { return }
-        logger.warning(
-            """
-            accept policy: “\(candidate.summary.title)” from \(candidate.peer.name) is left to you: too many wait \
-            already
-            """,
-            metadata: unsaid > 0 ? ["leftSinceLastSaid": "\(unsaid)"] : nil)
-    }
-
-    private func startNext() {
-        while let candidate = queue.begin() {
-            Task {
-                let device = candidate.peer.device
-                let outcome = await take(candidate)
-                queue.end(device, rests: outcome.rests)
-                switch outcome {
-                case .done, .failed: break
-                case .waits(let candidate): enter(candidate)
-                case .left(let candidate): leave(candidate)
-                }
-                startNext()
-                guard outcome.rests else { return }
-                try? await Alarm.sleep(for: deadlines.rest)
-                queue.wake(device)
-                startNext()
-            }
-        }
-    }
-
-    /// - Returns: whether Handoff is off by now, for as long as which the document is left.
-    private func isLeft(_ what: String) -> Bool {
-        guard !handoffSwitch.current.isOn else { return false }
-        say(left: what)
-        return true
-    }
-
-    private func say(left what: String) { logger.notice("\(what) is left until Handoff is on again") }
-
-    /// What becomes of a document that is not begun with now: Handoff is off, or the node stops.
-    private func postponement(of candidate: Candidate, _ what: String) -> Outcome? {
-        if isLeft(what) { return .left(candidate) }
-        return isOver ? .waits(candidate) : nil
-    }
-
-    private func take(_ candidate: Candidate) async -> Outcome {
-        let (peer, summary) = (candidate.peer, candidate.summary)
-        // The user may have changed the rules while it waited for its turn.
-        let policy = await policy.current()
-        guard let id = ActivityID(summary.id), let (rule, place) = policy.acceptance(of: candidate.subject) else {
-            return .done
-        }
-        let what = "accept policy, line \(rule.line): “\(summary.title)” from \(peer.name)"
-        guard !isLeft(what) else { return .left(candidate) }
+    /// - Returns: the end of the document's turn, and why, unless that is logged already.
+    private func fetch(
+        _ document: Document, by rule: AcceptPolicy.Rule, of policy: AcceptPolicy, into place: FilePath, _ what: String
+    ) async -> (Acceptance<Document>.End, HandoffError?) {
+        guard handoffSwitch.current.isOn else { return (.switchedOff, nil) }
         let handoff: Handoff
         do {
             handoff = Handoff(
                 Handoff.Plan(
-                    activity: summary, origin: peer.peerName, candidates: policy.candidates(for: candidate.subject),
-                    destination: try await open(place), rule: rule,
-                    naming: DocumentNaming(label: nil, renames: rule.renames)),
-                connections: connections, documents: documents, applications: applications, files: files,
+                    activity: document.summary, origin: document.peer.peerName,
+                    candidates: policy.candidates(for: document.subject), destination: try await open(place),
+                    rule: rule, naming: DocumentNaming(label: nil, renames: rule.renames)),
+                connections: connections, documents: self.documents, applications: applications, files: files,
                 deadlines: deadlines)
         } catch {
-            return afterFailedOpening(candidate, what, error)
+            return (error.code == .timedOut ? .folderLate : .failed, error)
         }
         do {
             try handoffs.insert(handoff)
         } catch {
-            if error.code == .destinationExists {
-                logger.notice("\(what) is left to the user, who is receiving it there")
-                return .done
-            }
-            say(waiting: what, error)
-            return .waits(candidate)
+            guard error.code == .destinationExists else { return (.noPlace, error) }
+            logger.notice("\(what) is left to the user, who is receiving it there")
+            return (.done, nil)
         }
-        let outcome: Outcome
-        do {
-            if let postponement = postponement(of: candidate, what) {
-                outcome = postponement
-            } else if try await !taken.insert(id, of: peer.device.description) {
-                logger.notice("\(what) was begun with before, and is not taken over again")
-                outcome = .done
-            } else if let postponement = postponement(of: candidate, what) {
-                // The node has stopped, or the user has switched it off, while that was written.
-                try await taken.remove(id, of: peer.device.description)
-                outcome = postponement
-            } else {
-                logger.notice("\(what) is taken over into \(place)")
-                let task = handoff.start()
-                await handoffs.setTask(task, of: handoff)
-                let isWell = await follow(handoff, of: peer.device, what)
-                // By the user of this device, and on again by now, perhaps: another one that says so is not asked
-                // without end.
-                let isLeft = handoff.wasSwitchedOff
-                if isLeft { say(left: what) }
-                await task.value
-                if isLeft { try await taken.remove(id, of: peer.device.description) }
-                outcome = isLeft ? .left(candidate) : isWell ? .done : .failed
-            }
-        } catch {
-            logger.warning("\(what) was not taken over: \(error)")
-            outcome = .failed
+        defer { handoffs.remove(handoff) }
+        switch decide({ $0.start(document.device) }) {
+        case .begun: break
+        case .begunBefore:
+            logger.notice("\(what) was begun with before, and is not taken over again")
+            return (.done, nil)
+        case .postponed(let end): return (end, nil)
         }
-        handoffs.remove(handoff)
-        return outcome
+        logger.notice("\(what) is taken over into \(place)")
+        let task = handoff.start()
+        await handoffs.setTask(task, of: handoff)
+        let isWell = await follow(handoff, of: document.device, what)
+        await task.value
+        // By the user of this device. If the user of the other one has switched Handoff off, the document has failed.
+        return (handoff.wasSwitchedOff ? .switchedOff : isWell ? .done : .failed, nil)
     }
 
-    /// A disk or a network drive that sleeps may take longer the first time; one that is away is not tried without end.
-    private func afterFailedOpening(_ candidate: Candidate, _ what: String, _ error: HandoffError) -> Outcome {
-        var candidate = candidate
-        candidate.failedOpenings += 1
-        guard error.code == .timedOut, candidate.failedOpenings < Self.openingAttempts else {
-            logger.warning("\(what) was not taken over: \(error)")
-            return .failed
-        }
-        logger.notice("\(what) has another turn: \(error)")
-        return .waits(candidate)
-    }
-
-    /// Says that something waits, which has its turn again and again, as may many others.
-    private func say(waiting what: String, _ error: HandoffError) {
-        guard let unsaid = lackOfPlace.note(at: .now) else { return }
-        logger.notice(
-            "\(what) waits: \(error)", metadata: unsaid > 0 ? ["waitedSinceLastSaid": "\(unsaid)"] : nil)
-    }
-
-    /// Opens the folder of a rule, and waits no longer than ``HandoffDeadlines/opening``.
+    /// Opens the folder of a rule. Waits no longer than ``HandoffDeadlines/opening``.
     private func open(_ place: FilePath) async throws(HandoffError) -> DestinationFolder {
         let name = NameDisplay.escaped(place.bytes)
         return try await withDeadline(deadlines.opening, "the folder '\(name)' did not open") {
@@ -306,11 +259,9 @@ final class AutomaticAcceptance {
         return try await task.valueUnlessCancelled
     }
 
-    /// - Returns: whether it came to its end well.
-    private func follow(_ handoff: Handoff, of device: DeviceID, _ what: String) async -> Bool {
+    /// - Returns: whether the handoff came to a good end.
+    private func follow(_ handoff: Handoff, of device: String, _ what: String) async -> Bool {
         var isWell = false
-        // What was there when the device had gone; what is told again meanwhile is no news of it.
-        var bytesWhenGone: UInt64?
         for await event in handoff.events.stream {
             switch event.kind {
             case .continued(let continued):
@@ -322,55 +273,12 @@ final class AutomaticAcceptance {
             case .interrupted(let interruption):
                 logger.notice("\(what) stopped coming, and goes on by itself: \(interruption.cause.message)")
                 guard interruption.waitsSeconds > 0 else { continue }
-                // Others are not to wait for a device that may be away for minutes.
-                bytesWhenGone = interruption.keptBytes
-                queue.leave(device)
-                startNext()
+                decide { $0.interrupt(device, keptBytes: interruption.keptBytes) }
             case .progress(let report):
-                // Nor is what had come before news of it.
-                guard let bytes = bytesWhenGone, report.bytes != bytes, report.bytes > report.resumedBytes else {
-                    continue
-                }
-                bytesWhenGone = nil
-                queue.comeBack(device)
-            case .willContinue, .payload, .choose, nil:
-                break
+                decide { $0.progress(device, bytes: report.bytes, resumedBytes: report.resumedBytes) }
+            case .willContinue, .payload, .choose, nil: break
             }
         }
         return isWell
-    }
-}
-
-extension AcceptPolicy {
-    /// The rule that accepts something, and where to; `nil` where none does.
-    fileprivate func acceptance(of subject: Subject) -> (rule: Rule, destination: FilePath)? {
-        guard let rule = rule(for: subject), rule.action == .accept, let destination = rule.destination else {
-            return nil
-        }
-        return (rule, destination)
-    }
-}
-
-extension AcceptPolicy.Rule {
-    /// Holds what a device says when it is asked against the rule that accepted what it had advertised.
-    ///
-    /// - Parameter type: `nil` where nothing is said of it again.
-    /// - Throws: `refused`, with the rule.
-    func require(type: String?, size: UInt64) throws(HandoffError) {
-        if let type, let pattern = self.type, !Wildcard.matches(pattern, type) {
-            throw HandoffError(.refused, "its type is \(type) now, which the rule in line \(line) does not accept")
-        }
-        guard maximumSize.map({ size <= $0 }) ?? true else {
-            throw HandoffError(
-                .refused, "it has \(HumanUnits.bytes(size)) now, more than the rule in line \(line) accepts")
-        }
-    }
-
-    /// What each entry of a folder counts for besides what is in it, in bytes: about what it takes on a disk.
-    static let entrySize: UInt64 = 4096
-
-    /// What a document counts for, in bytes: all that is in it.
-    static func size(of tree: DocumentTree) -> UInt64 {
-        tree.size + entrySize * UInt64(tree.entryCount - 1)
     }
 }

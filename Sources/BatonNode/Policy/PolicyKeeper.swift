@@ -4,61 +4,76 @@ import BatonAccount
 import BatonDocuments
 import BatonEventLoop
 import BatonProtocol
-import Glibc
+import BatonTransport
 import Logging
 
 import struct SystemPackage.FilePath
 
-/// The policy in force: the file's, read again when it has changed; while something in it is wrong, only what it
-/// refuses, and while it cannot be read, only what it refused when this keeper could last read it.
+/// Keeps the policy of the user's file in memory, and reads the file again when it has changed.
 ///
-/// It lives on the node's storage thread, because a configuration folder may be on a disk that blocks.
-@StorageThread
-final class PolicyKeeper {
+/// With a mistake in it, the file accepts nothing and goes on refusing what it says that it refuses. A file that cannot
+/// be read, or that others could have written, counts for nothing: what was refused before stays refused, and nothing
+/// is accepted.
+///
+/// A question does not wait for the disk while the kernel has the file's state in memory and the state is the same. Only
+/// the storage thread reads, because a configuration folder may be on a disk that blocks.
+final class PolicyKeeper: Sendable {
+    private struct State {
+        /// Nil before the first look.
+        var version: ConfigurationFile.Version?
+        var policy = AcceptPolicy()
+        /// What is wrong with the file, for people.
+        var problem: String?
+    }
+
     private let path: FilePath
     private let userHome: FilePath?
     private let logger: Logger
-    /// `nil` before the first look.
-    private var version: ConfigurationFile.Version?
-    private var policy = AcceptPolicy()
-    /// What is wrong with the file, for people; `nil` where nothing is.
-    private var problem: String?
+    private let state = Lock(State())
 
-    nonisolated init(path: FilePath, userHome: FilePath?, logger: Logger) {
+    init(path: FilePath, userHome: FilePath?, logger: Logger) {
         self.path = path
         self.userHome = userHome
         self.logger = logger
     }
 
-    /// The policy as the file has it now. One `stat` unless it has changed, and a few where there is none.
-    func current() -> AcceptPolicy {
-        look()
-        return policy
+    /// The policy as the file has it now.
+    @ControlLoop
+    func current() async -> AcceptPolicy {
+        let state = state.withLock { $0 }
+        // What went wrong with reading may pass by itself.
+        if state.problem == nil, state.version?.isKept(at: path) == true { return state.policy }
+        return await look().policy
     }
 
     /// What is wrong with the file as it is now.
-    func currentProblem() -> String? {
-        look()
-        return problem
-    }
+    func currentProblem() async -> String? { await look().problem }
 
-    private func look() {
+    @StorageThread
+    private func look() -> State {
+        let before = state.withLock { $0 }
         // Before the reading: what is written meanwhile is read the next time.
-        let version = ConfigurationFile.Version(of: path)
-        // What went wrong with reading may pass by itself.
-        guard version != self.version || problem != nil else { return }
-        let before = problem
-        let isFirst = self.version == nil
-        self.version = version
-        let (policy, error) = AcceptPolicyFile.inForce(path, userHome: userHome, after: self.policy)
-        self.policy = policy
-        problem = error.map { "\(path): \($0)" }
-        if let error {
-            guard problem != before else { return }
-            logger.warning("accept policy: \(path): \(error); \(AcceptPolicyFile.meaningOfMistake)")
-        } else if !isFirst || !policy.rules.isEmpty {
-            logger.notice("accept policy: \(HumanUnits.count(policy.rules.count, "rule"))")
+        var state = State(version: ConfigurationFile.Version(of: path), policy: before.policy)
+        guard state.version != before.version || before.problem != nil else { return before }
+        do throws(ConfigurationError) {
+            let parsed = AcceptPolicy.parse(try ConfigurationFile.contents(of: path) ?? [], home: userHome)
+            state.policy = parsed.policy
+            if let mistake = parsed.mistake { throw mistake }
+            if before.version != nil || !state.policy.rules.isEmpty {
+                logger.notice("accept policy: \(HumanUnits.count(state.policy.rules.count, "rule"))")
+            }
+        } catch {
+            // What was accepted before is asked about from now on.
+            state.policy = state.policy.asking
+            let problem = "\(path): \(error)"
+            state.problem = problem
+            if problem != before.problem {
+                logger.warning("accept policy: \(problem); \(AcceptPolicyFile.meaningOfMistake)")
+            }
         }
+        let new = state
+        self.state.withLock { $0 = new }
+        return new
     }
 }
 

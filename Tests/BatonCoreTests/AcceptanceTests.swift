@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonProtocol
+import BatonTestSupport
+import Testing
+
+@testable import BatonCore
+
+struct TestDocument: AnnouncedDocument, Equatable {
+    let activity: ActivityID
+    let device: String
+    var isProved = true
+
+    /// - Parameter number: names the activity.
+    init(_ number: Int, of device: String, isProved: Bool = true) {
+        activity = name(UInt64(number))
+        (self.device, self.isProved) = (device, isProved)
+    }
+}
+
+@Suite("Documents that rules accept")
+final class AcceptanceTests {
+    private static let rest = Duration.seconds(30)
+    private var core = Acceptance<TestDocument>(bound: 8, rest: rest)
+    private var time = Instant(nanoseconds: 1)
+
+    /// Accepts documents of devices, each called by its first character: "a1" is the first of a.
+    private func accept(_ names: String...) { core.accept(names.map(Self.document)) }
+
+    private static func document(_ name: String) -> TestDocument {
+        TestDocument(Int(name.dropFirst()) ?? 0, of: String(name.prefix(1)))
+    }
+
+    private func effects() -> [String] {
+        core.takeEffects().map { effect in
+            switch effect {
+            case .fetch(let document): "fetch \(document.device)\(Self.number(document))"
+            case .meet(let document): "meet \(document.device)"
+            case .keep(let lines): "keep \(lines.count)"
+            case .leaveToUser(let document, let unsaid): "leave \(document.device) (\(unsaid))"
+            case .lookAgain: "look again"
+            }
+        }
+    }
+
+    private static func number(_ document: TestDocument) -> Int {
+        (0..<2000).first { name(UInt64($0)) == document.activity } ?? -1
+    }
+
+    private func start(_ device: String) -> Acceptance<TestDocument>.Start { core.start(device) }
+
+    @discardableResult
+    private func end(_ device: String, _ end: Acceptance<TestDocument>.End) -> Bool { core.end(device, end) }
+
+    private func look(_ documents: TestDocument..., present: Set<String> = []) -> Int {
+        core.look(at: documents, present: present).count
+    }
+
+    private func wait(_ duration: Duration) {
+        time = time + duration
+        core.advance(to: time)
+    }
+
+    @Test("A few are fetched at once, one of each device, and half of those that wait are of one device")
+    func turns() {
+        accept("a1", "a2", "a3", "a4", "a5")
+        #expect(effects() == ["leave a (0)", "fetch a1"])
+        accept("b1", "b2", "c1", "c2", "d1", "e1")
+        #expect(effects() == ["fetch b1"])
+        end("a", .done)
+        #expect(effects() == ["fetch a2"])
+        end("b", .done)
+        #expect(effects() == ["fetch b2"])
+        end("a", .done)
+        end("b", .done)
+        #expect(effects() == ["fetch a3", "fetch c1"])
+        core.stop()
+        end("a", .done)
+        end("c", .done)
+        accept("f1")
+        #expect(effects().isEmpty)
+    }
+
+    @Test("A full queue leaves documents to the user, which is logged once a minute")
+    func full() {
+        accept("a1", "b1", "c1", "c2", "c3", "c4", "d1", "d2", "d3", "d4", "e1")
+        #expect(effects() == ["leave d (0)", "fetch a1", "fetch b1"])
+        accept("e1", "e2", "f1")
+        wait(.seconds(60))
+        accept("g1")
+        #expect(effects() == ["leave g (3)"])
+    }
+
+    @Test("A device whose document failed has no turn for a while, and keeps none from others")
+    func rests() {
+        accept("a1", "a2", "b1", "b2")
+        #expect(effects() == ["fetch a1", "fetch b1"])
+        #expect(!end("a", .failed))
+        accept("c1")
+        #expect(effects() == ["fetch c1"])
+        end("b", .done)
+        #expect(effects() == ["fetch b2"])
+        end("b", .done)
+        #expect(effects().isEmpty && core.nextDeadline == Instant(nanoseconds: 0) + Self.rest)
+        wait(Self.rest)
+        #expect(effects() == ["fetch a2"] && core.nextDeadline == nil)
+    }
+
+    @Test("A document without a place has its turn again, and one whose folder opens late has two more")
+    func again() {
+        accept("a1")
+        for _ in 0..<5 {
+            #expect(effects() == ["fetch a1"])
+            let isAgain = end("a", .noPlace)
+            #expect(isAgain && effects().isEmpty)
+            wait(Self.rest)
+        }
+        for number in 1...AcceptanceBounds.openings {
+            #expect(effects() == ["fetch a1"])
+            #expect(end("a", .folderLate) == (number < AcceptanceBounds.openings))
+            wait(Self.rest)
+        }
+        #expect(effects().isEmpty)
+    }
+
+    @Test("The turns of devices that have gone are others', so many of them, and no device has two")
+    func away() {
+        core = Acceptance(bound: 100, rest: Self.rest)
+        let devices = "abcdefghijkl".map(String.init)
+        for turn in 1...2 { core.accept(devices.map { Self.document("\($0)\(turn)") }) }
+        #expect(effects() == ["fetch a1", "fetch b1"])
+        for number in 0..<AcceptanceBounds.away {
+            core.interrupt(devices[number], keptBytes: 10)
+            #expect(effects() == ["fetch \(devices[number + 2])1"])
+        }
+        // One more keeps its turn.
+        core.interrupt("i", keptBytes: 10)
+        #expect(effects().isEmpty)
+        // What was here already is no news; then it goes on, beside as many as there may be.
+        core.progress("a", bytes: 10, resumedBytes: 5)
+        core.progress("a", bytes: 12, resumedBytes: 12)
+        end("i", .done)
+        #expect(effects() == ["fetch k1"])
+        core.progress("a", bytes: 20, resumedBytes: 12)
+        end("k", .done)
+        #expect(effects().isEmpty)
+        end("a", .done)
+        #expect(effects() == ["fetch l1"])
+        end("b", .failed)
+        end("l", .done)
+        #expect(effects() == ["fetch a2"])
+    }
+
+    @Test("Each document is looked at once; one of a device that nothing has proved once more when that is proved")
+    func seen() {
+        #expect(look(TestDocument(1, of: "a", isProved: false)) == 1)
+        #expect(look(TestDocument(1, of: "a", isProved: false)) == 0)
+        #expect(look(TestDocument(1, of: "a")) == 1)
+        #expect(look(TestDocument(1, of: "a"), TestDocument(1, of: "b"), TestDocument(2, of: "a")) == 2)
+        core.isOn = false
+        #expect(look(TestDocument(3, of: "a")) == 0)
+        core.isOn = true
+        #expect(look(TestDocument(3, of: "a")) == 1)
+        // The oldest make room.
+        for number in 0..<AcceptanceBounds.seen { _ = look(TestDocument(number, of: "c")) }
+        #expect(look(TestDocument(1, of: "a")) == 1)
+        core.accept([TestDocument(1, of: "a", isProved: false)])
+        #expect(effects() == ["meet a"])
+    }
+
+    @Test("Each activity is taken once, also after a start, and the memory of it is bounded")
+    func taken() {
+        func take(_ number: Int, of device: String) -> Acceptance<TestDocument>.Start {
+            core.accept([TestDocument(number, of: device)])
+            _ = core.takeEffects()
+            defer { core.end(device, .done) }
+            return core.start(device)
+        }
+        #expect(take(1, of: "a") == .begun)
+        #expect(take(1, of: "a") == .begunBefore)
+        #expect(take(1, of: "b") == .begun)
+        for number in 0...AcceptanceBounds.takenOfOneDevice { #expect(take(number, of: "c") == .begun) }
+        // A device makes its own forgotten, and no other's.
+        #expect(take(0, of: "c") == .begun && take(1, of: "a") == .begunBefore)
+        var next = Acceptance<TestDocument>(bound: 8, rest: Self.rest)
+        next.remember(["a \(name(1) as ActivityID)"])
+        core = next
+        #expect(take(1, of: "a") == .begunBefore && take(1, of: "b") == .begun)
+        for number in 0..<AcceptanceBounds.taken { #expect(take(number, of: "d\(number / 50)") == .begun) }
+        #expect(take(1, of: "a") == .begun)
+    }
+
+    @Test("What has its turn while Handoff is off is left until it is on and its device is there")
+    func left() {
+        accept("a1", "b1")
+        #expect(effects() == ["fetch a1", "fetch b1"])
+        #expect(start("a") == .begun && effects() == ["keep 1"])
+        core.isOn = false
+        #expect(start("b") == .postponed(.switchedOff))
+        end("a", .switchedOff)
+        end("b", .switchedOff)
+        #expect(effects() == ["keep 0"])
+        #expect(look(present: ["a"]) == 0 && effects().isEmpty)
+        core.isOn = true
+        _ = look(present: ["a"])
+        #expect(effects() == ["fetch a1"])
+        // It was switched on in the middle.
+        #expect(start("a") == .begun)
+        end("a", .switchedOff)
+        #expect(effects() == ["keep 1", "keep 0", "look again"])
+        _ = look(present: ["a", "b"])
+        #expect(effects() == ["fetch b1", "fetch a1"])
+        core.stop()
+        #expect(start("a") == .postponed(.stopped))
+    }
+
+    @Test("A warning is logged at once, and then once a minute at most")
+    func warnings() {
+        var warning = RepeatedWarning()
+        let start = Instant(nanoseconds: 5)
+        #expect(warning.note(at: start) == 0)
+        #expect(warning.note(at: start + .seconds(1)) == nil && warning.note(at: start + .seconds(59)) == nil)
+        #expect(warning.note(at: start + .seconds(60)) == 2)
+    }
+}
+
+/// Devices and users that do whatever they like, in any order.
+@Suite("Random walks of documents that rules accept")
+struct AcceptanceWalkTests {
+    @Test("No walk breaks what always holds, and each comes to rest")
+    func walks() {
+        let seed = SeededGenerator.chosenSeed
+        for number in 0..<100 {
+            var walk = Walk(seed: seed &+ UInt64(number))
+            for _ in 0..<300 { walk.step() }
+            walk.rest()
+            if let violation = walk.violation {
+                let history = walk.history.joined(separator: "\n")
+                Issue.record("walk \(number) of seed \(seed): \(violation)\n\(history)")
+                return
+            }
+        }
+    }
+
+    private struct Walk {
+        var core = Acceptance<TestDocument>(bound: 6, rest: .seconds(30))
+        var random: SeededGenerator
+        var history: [String] = []
+        var violation: String?
+        var time = Instant(nanoseconds: 1)
+        var isOn = true
+        /// Documents whose turn it is, by device, and whether each is begun with.
+        var turns: [String: (document: TestDocument, isBegun: Bool)] = [:]
+        var taken: Set<String> = []
+        let devices = ["a", "b", "c", "d"]
+
+        init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+
+        @discardableResult
+        mutating func decide<Value>(_ line: String, _ event: (inout Acceptance<TestDocument>) -> Value) -> Value {
+            history.append("\(time.nanoseconds / 1_000_000_000) s: \(line)")
+            core.isOn = isOn
+            core.advance(to: time)
+            let value = event(&core)
+            for effect in core.takeEffects() {
+                switch effect {
+                case .fetch(let document):
+                    if turns[document.device] != nil { violation = "two turns of \(document.device)" }
+                    turns[document.device] = (document, false)
+                case .keep(let lines):
+                    taken = Set(lines)
+                    if taken.count != lines.count { violation = "an activity is noted twice" }
+                case .meet(let document) where document.isProved: violation = "\(document.device) is met again"
+                case .meet, .leaveToUser, .lookAgain: break
+                }
+            }
+            // Devices that have come back have a turn besides.
+            let limit = AcceptanceBounds.concurrency + AcceptanceBounds.away
+            if turns.count > limit { violation = "\(turns.count) turns" }
+            return value
+        }
+
+        mutating func look(at documents: [TestDocument]) {
+            let present = documents.map(\.device)
+            let new = decide("look at \(present)") { $0.look(at: documents, present: Set(present)) }
+            decide("accept \(new.count)") { $0.accept(new) }
+        }
+
+        mutating func end(_ device: String, _ end: Acceptance<TestDocument>.End) {
+            turns[device] = nil
+            _ = decide("end \(device): \(end)") { $0.end(device, end) }
+        }
+
+        mutating func step() {
+            guard violation == nil else { return }
+            let device = devices.randomElement(using: &random) ?? "a"
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0, 1, 2:
+                look(
+                    at: devices.filter { _ in Bool.random(using: &random) }.map {
+                        TestDocument(
+                            Int.random(in: 0..<40, using: &random), of: $0,
+                            isProved: Int.random(in: 0..<4, using: &random) > 0)
+                    })
+            case 3, 4, 5:
+                guard let turn = turns[device], !turn.isBegun else { return }
+                let line = "\(device) \(turn.document.activity)"
+                let wasTaken = taken.contains(line)
+                let start = decide("start \(device)") { $0.start(device) }
+                switch start {
+                case .begun:
+                    if wasTaken || !isOn || !taken.contains(line) { violation = "\(line) is begun" }
+                    turns[device]?.isBegun = true
+                case .begunBefore:
+                    if !wasTaken { violation = "\(line) was not begun before" }
+                    end(device, .done)
+                case .postponed(let reason):
+                    if isOn { violation = "\(line) is postponed" }
+                    end(device, reason)
+                }
+            case 6, 7:
+                guard let turn = turns[device] else { return }
+                let ends: [Acceptance<TestDocument>.End] =
+                    turn.isBegun ? [.done, .failed, .switchedOff] : [.done, .failed, .noPlace, .folderLate]
+                end(device, ends.randomElement(using: &random) ?? .done)
+            case 8:
+                if turns[device]?.isBegun == true { decide("\(device) goes") { $0.interrupt(device, keptBytes: 5) } }
+            case 9:
+                decide("\(device) sends") { $0.progress(device, bytes: 9, resumedBytes: 5) }
+            case 10:
+                isOn = Bool.random(using: &random)
+                look(at: [])
+            default:
+                time = time + .seconds([1, 31].randomElement(using: &random) ?? 1)
+                decide("time") { _ in }
+            }
+        }
+
+        /// Everything ends well, and time passes.
+        mutating func rest() {
+            isOn = true
+            look(at: devices.map { TestDocument(99, of: $0) })
+            for _ in 0..<200 where violation == nil {
+                if let device = turns.keys.min() {
+                    end(device, .done)
+                } else if let deadline = core.nextDeadline {
+                    time = max(time, deadline)
+                    decide("time") { _ in }
+                }
+            }
+            if violation == nil, !turns.isEmpty || core.nextDeadline != nil { violation = "no rest" }
+        }
+    }
+}
