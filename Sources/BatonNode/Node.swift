@@ -20,7 +20,7 @@ package import struct SystemPackage.FilePath
 /// what is being written.
 ///
 /// Every part lives on the ``ControlLoop``. No `await` stands between reading state and changing what follows from it.
-/// What blocks or computes for long leaves the loop.
+/// Work that blocks or computes for long leaves the loop.
 @ControlLoop
 package final class Node {
     /// How long a stopping node lets documents that are being written be finished.
@@ -121,7 +121,7 @@ package final class Node {
         parts.automatic.cancel()
         let wasOffering = !parts.offers.visible.isEmpty
         parts.offers.decide { $0.stop() }
-        // What stays in the caches of others is an idle device.
+        // The caches of others keep an idle device.
         parts.announcer.publish()
         parts.announcer.stop()
         parts.monitor?.cancel()
@@ -208,11 +208,15 @@ package final class Node {
             handoffSwitch: handoffSwitch,
             associations: SiteAssociations(configuration.siteAssociations, logger: logger), logger: logger)
         let automatic = AutomaticAcceptance(
-            policy: policy,
-            takenPath: FilePath(home.stateFolder).appending("taken-activities"), directory: directory,
-            connections: connections, exchange: exchange, documents: documents, handoffs: handoffs,
-            applications: applications, handoffSwitch: handoffSwitch, files: files, deadlines: tuning.handoffs,
-            bound: limits.acceptedWaiting, logger: logger)
+            policy: policy, takenPath: FilePath(home.stateFolder).appending("taken-activities"), directory: directory,
+            exchange: exchange, handoffs: handoffs, handoffSwitch: handoffSwitch, deadlines: tuning.handoffs,
+            bound: limits.acceptedWaiting, logger: logger,
+            openDestination: { try await documents.openDestination($0) },
+            makeHandoff: { [deadlines = tuning.handoffs] plan in
+                Handoff(
+                    plan, connections: connections, documents: documents, applications: applications, files: files,
+                    deadlines: deadlines)
+            })
 
         control.start(
             ControlService(
@@ -269,8 +273,8 @@ package final class Node {
             automatic: Task { await automatic.run() }, admissionControl: admissionControl)
     }
 
-    /// Tells other devices what changes of what is offered: of something withdrawn and of what takes its place at once,
-    /// so that nothing of the ration of announcements is spent on a moment in which nothing was offered.
+    /// Tells other devices of changes to what is offered. A withdrawal and the offer that takes its place at once are one
+    /// announcement, because announcements are rationed.
     private static func announce(
         _ changes: AsyncStream<Offers.Change>, of offers: Offers, by announcer: Announcer, _ logger: Logger
     ) async {

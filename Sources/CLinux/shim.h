@@ -27,46 +27,40 @@ static inline int baton_result(long value) {
     return value < 0 ? -errno : (int)value;
 }
 
-/// openat2(2), which has no wrapper in the C library. Opens `name` beneath `folder` and never leaves it, whatever
-/// `name` is and whatever links are on the way. -ENOSYS before Linux 5.6.
-static inline int baton_open_beneath(int folder, const char *name, uint64_t flags, uint64_t mode) {
-    struct open_how how;
-    memset(&how, 0, sizeof how);
-    how.flags = flags;
-    how.mode = mode;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+/// openat2(2), which has no wrapper in the C library. -ENOSYS before Linux 5.6.
+static inline int baton_openat2(int folder, const char *name, uint64_t flags, uint64_t mode, uint64_t resolve) {
+    struct open_how how = {.flags = flags, .mode = mode, .resolve = resolve};
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
-/// openat2(2) with O_PATH, which fcntl.h hides without _GNU_SOURCE: a descriptor that only names a file beneath
-/// `folder`. -EXDEV if a component or a link on the way leaves the folder. Links that stay inside are followed; an
-/// absolute link never does. -ENOSYS before Linux 5.6.
+/// O_PATH | O_CLOEXEC. fcntl.h hides the first without _GNU_SOURCE, and would define struct stat here as well.
+enum { baton_path_flags = 010000000 | 02000000 };
+
+/// Opens `name` beneath `folder` and never leaves it, whatever `name` is and whatever links are on the way.
+static inline int baton_open_beneath(int folder, const char *name, uint64_t flags, uint64_t mode) {
+    return baton_openat2(
+        folder, name, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+/// A descriptor that only names a file beneath `folder`. -EXDEV if a component or a link on the way leaves the folder.
+/// Links that stay inside are followed; an absolute link never does.
 static inline int baton_find_beneath(int folder, const char *name) {
-    struct open_how how;
-    memset(&how, 0, sizeof how);
-    how.flags = 010000000 /* O_PATH */ | 02000000 /* O_CLOEXEC, whose fcntl.h would define struct stat here as well */;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-    return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
+    return baton_openat2(folder, name, baton_path_flags, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
 }
 
 /// The same without following any link, so that a path is inspected without being opened (which has effects on a device
 /// or a pipe). -ELOOP for a link, at the end and on the way.
 static inline int baton_look_beneath(int folder, const char *name) {
-    struct open_how how;
-    memset(&how, 0, sizeof how);
-    how.flags = 010000000 /* O_PATH */ | 02000000 /* O_CLOEXEC */;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
+    return baton_openat2(
+        folder, name, baton_path_flags, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
 /// Like baton_open_beneath, for an existing file on the same mount (-EXDEV otherwise). It is for removing, which must
 /// not reach a file system that is only mounted there.
 static inline int baton_open_within(int folder, const char *name, uint64_t flags) {
-    struct open_how how;
-    memset(&how, 0, sizeof how);
-    how.flags = flags;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-    return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
+    return baton_openat2(
+        folder, name, flags, 0,
+        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
 }
 
 /// A file as its inode, its size, and when content and entry last changed (seconds and nanoseconds each).
@@ -81,11 +75,7 @@ struct baton_file_state {
 /// fields of `struct statx` are at the kernel's offsets in its 256 bytes.
 static inline int baton_cached_state(const char *path, struct baton_file_state *state) {
     enum { at_fdcwd = -100, empty_path = 0x1000, dont_sync = 0x4000, basic_stats = 0x7ff, resolve_cached = 0x20 };
-    struct open_how how;
-    memset(&how, 0, sizeof how);
-    how.flags = 010000000 /* O_PATH */ | 02000000 /* O_CLOEXEC */;
-    how.resolve = resolve_cached;
-    int file = baton_result(syscall(SYS_openat2, at_fdcwd, path, &how, sizeof how));
+    int file = baton_openat2(at_fdcwd, path, baton_path_flags, 0, resolve_cached);
     if (file < 0) return file;
     uint64_t status[32];
     int result = baton_result(syscall(SYS_statx, file, "", empty_path | dont_sync, basic_stats, status));

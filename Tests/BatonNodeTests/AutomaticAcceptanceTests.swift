@@ -46,11 +46,14 @@ final class AutomaticAcceptanceTests {
         makeAcceptance = { [parts, handoffs, handoffSwitch] deadlines, openDestination in
             AutomaticAcceptance(
                 policy: policy, takenPath: FilePath(folder + "/taken"), directory: parts.directory,
-                connections: parts.connections, exchange: parts.exchange, documents: parts.documents,
-                handoffs: handoffs,
-                applications: parts.applications, handoffSwitch: handoffSwitch, files: parts.files,
-                deadlines: deadlines, bound: NodeLimits().acceptedWaiting, logger: logger,
-                openDestination: openDestination)
+                exchange: parts.exchange, handoffs: handoffs, handoffSwitch: handoffSwitch, deadlines: deadlines,
+                bound: NodeLimits().acceptedWaiting, logger: logger,
+                openDestination: openDestination ?? { [parts] in try await parts.documents.openDestination($0) },
+                makeHandoff: { [parts] plan in
+                    Handoff(
+                        plan, connections: parts.connections, documents: parts.documents,
+                        applications: parts.applications, files: parts.files, deadlines: deadlines)
+                })
         }
     }
 

@@ -81,7 +81,7 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
         var isNoted = false
     }
 
-    /// What the device of a document is at.
+    /// The state of a device.
     private enum Turn: Sendable {
         case fetching(Entry)
         /// The device has gone in the middle, with so many bytes here. Its turn is another device's until it is back.
@@ -113,8 +113,8 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
     private var announced = RecentSet<Key>(bound: AcceptanceBounds.seen)
     /// The oldest first.
     private var waiting: [Entry] = []
-    /// What had its turn while Handoff was off, the oldest first, at most ``bound``. It is not looked at again, because
-    /// its device may announce another document by now. It waits for the device.
+    /// Documents that had their turn while Handoff was off, the oldest first, at most ``bound``. Their devices may
+    /// announce other documents by now, so nothing else would look at them again.
     private var left: [Document] = []
     /// By device. A device rests for a limited time, and only devices that a connection has shown get here.
     private var turns: [String: Turn] = [:]
@@ -122,7 +122,6 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
     private var taken: [String] = []
     private var isStopped = false
     private var fullness = RepeatedWarning()
-    private var lackOfPlace = RepeatedWarning()
     private var effects: [Effect] = []
 
     /// - Parameter bound: documents that wait at most; 2 at least.
@@ -156,18 +155,18 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
         return effects
     }
 
-    /// Remembers what was taken before this start.
+    /// Remembers the activities that were taken before this start.
     package mutating func remember(_ lines: [String]) { taken = lines.suffix(AcceptanceBounds.taken) }
 
-    /// The node stops. What was not begun is looked at after its next start.
+    /// The node stops. Its next start looks at what was not begun.
     package mutating func stop() { (isStopped, waiting, left) = (true, [], []) }
 
     // MARK: Announced documents
 
-    /// Looks at what devices announce now. What was left while Handoff was off waits for its turn again, if its device
-    /// is there.
+    /// Looks at what devices announce now. A document that was left while Handoff was off waits for its turn again if
+    /// its device is there.
     ///
-    /// - Returns: what is new. ``accept(_:)`` takes what a rule accepts of it.
+    /// - Returns: the new documents. ``accept(_:)`` takes those that a rule accepts.
     package mutating func look(at documents: [Document], present: Set<String>) -> [Document] {
         guard isOn, !isStopped else { return [] }
         let again = left.filter { present.contains($0.device) }
@@ -213,7 +212,7 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
         }
     }
 
-    /// The device sends again. What was here before, or is told again, is no news of it.
+    /// The device sends again. A report of bytes that were here before is no news of it.
     package mutating func progress(_ device: String, bytes: UInt64, resumedBytes: UInt64) {
         guard case .away(let entry, let keptBytes)? = turns[device], bytes != keptBytes, bytes > resumedBytes else {
             return
@@ -239,11 +238,6 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
             return end != .failed && entry.lateFolders < AcceptanceBounds.openings && enter(entry)
         }
     }
-
-    /// Notes that a document found no place.
-    ///
-    /// - Returns: the number of those that were not logged; nil if this one is not to be logged either.
-    package mutating func noteLackOfPlace() -> Int? { lackOfPlace.note(at: now) }
 
     // MARK: Inside
 

@@ -26,8 +26,8 @@ package enum DurableFile {
 
         /// The state as the kernel has it in memory. Never waits for a disk or a server, so an event loop may ask.
         ///
-        /// What another machine changes on a network drive shows up when the kernel looks at the folder again: within a
-        /// minute for NFS.
+        /// A change that another machine makes on a network drive shows up when the kernel looks at the folder again:
+        /// within a minute for NFS.
         ///
         /// - Throws: the answer of the kernel, such as `Errno.noSuchFileOrDirectory`;
         ///   `Errno.resourceTemporarilyUnavailable` if it would have to wait; another error before Linux 5.12.

@@ -9,7 +9,7 @@ import Logging
 import SystemPackage
 
 extension HandoffSwitch {
-    /// What a user is told who accepts while it is off.
+    /// Refuses an accept while Handoff is off.
     func requireOn(for application: String = "") throws(HandoffError) {
         if let problem { throw HandoffError(.handoffOff, "Handoff is off, because \(problem)") }
         guard isOn else { throw HandoffError(.handoffOff, "Handoff is switched off on this device") }
@@ -26,9 +26,9 @@ extension HandoffSwitch {
 /// application.
 ///
 /// A device on which nobody has used the switch has no file, and Handoff is on. From the first use on a marker in the
-/// state folder says that there is a file. A file that is missing then, is empty, cannot be read, is over 128 KiB, or
-/// has another line means off, with a warning: nothing leaves a device whose user may have switched it off. A file of
-/// an earlier version has no line `on`. It is written on the storage thread.
+/// state folder says that there is a file. From then on, a file that is missing, empty, unreadable, over 128 KiB or has
+/// another line means off, with a warning, because the user may have switched it off. A file of an earlier version has
+/// no line `on`. The storage thread writes it.
 @StorageThread
 final class HandoffSwitchKeeper {
     private let path: FilePath

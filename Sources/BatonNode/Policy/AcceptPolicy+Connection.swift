@@ -93,8 +93,8 @@ extension Handoff.Plan {
     /// activity was accepted.
     ///
     /// - Parameter size: bytes of the document, as far as it is known; see ``size(of:)``.
-    /// - Throws: `refused`, with the rule: if a rule refuses it, or if another rule decides than the one that accepted
-    ///   it; `connectionLost` if a rule names an interface and none leads there.
+    /// - Throws: `refused` if a rule refuses it, or if another rule decides than the one that accepted it.
+    ///   `connectionLost` if a rule names an interface and none leads there.
     func requirePolicy(over connection: Connection, size: UInt64) throws(HandoffError) {
         let route = try Route(of: connection, namesInterfaces: candidates.contains(where: \.namesInterface))
         let deciding = candidates.first { $0.isAbout(size: size) && $0.covers(route) }

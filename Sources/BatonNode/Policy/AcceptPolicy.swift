@@ -4,15 +4,13 @@ import BatonEventLoop
 
 package import struct SystemPackage.FilePath
 
-/// What the user has written about activities of other devices: taken over by themselves, asked about, or refused.
+/// The user's rules about activities of other devices: they are taken over without a question, asked about, or refused.
 ///
-/// The first rule that matches decides; what none matches is asked about. Without rules nothing is ever taken over or
-/// written without the user's own action, and neither while there is a mistake in them, or they cannot be read; what
-/// they refuse stays refused then, for as long as the node runs where they cannot be read.
+/// The first rule that matches decides. If none matches, the user is asked. Rules that are missing, have a mistake or
+/// cannot be read take nothing over and write nothing. Their refusals hold until they are fixed.
 package struct AcceptPolicy: Sendable, Hashable {
-    /// What a rule says to do.
     package enum Action: String, Sendable, Hashable, CaseIterable {
-        /// A document that is offered from now on is fetched into the rule's folder; anything else is asked about.
+        /// A document that is offered from now on is fetched into the rule's folder. Anything else is asked about.
         case accept
         /// The activity is listed, and taken over when the user says so.
         case ask
@@ -20,20 +18,19 @@ package struct AcceptPolicy: Sendable, Hashable {
         case refuse
     }
 
-    /// The most rules that a policy has: 256. Each is looked at for each activity.
+    /// Rules of a policy at most: 256. Each is looked at for each activity.
     package static let ruleBound = 256
 
-    /// One line of the file. What it does not name matches everything.
+    /// One line of the file. A condition that it does not name matches everything.
     package struct Rule: Sendable, Hashable, CustomStringConvertible {
-        /// Where it stands, from 1.
+        /// The number of the line, from 1.
         package let line: Int
-        package let action: Action
-        /// Where an accepted document goes: absolute. Only with ``Action/accept``, and then always.
+        package fileprivate(set) var action: Action
+        /// The absolute folder of accepted documents. Every rule with ``Action/accept`` has one, and no other rule.
         package internal(set) var destination: FilePath?
-
-        /// A document whose name is taken there gets another name with a number, instead of being left to the user.
+        /// Whether a document whose name is taken there gets another name with a number. It is left to the user
+        /// otherwise.
         package internal(set) var renames = false
-
         var device: String?
         var type: String?
         var maximumSize: UInt64?
@@ -46,7 +43,7 @@ package struct AcceptPolicy: Sendable, Hashable {
             self.action = action
         }
 
-        /// The rule as one would write it again.
+        /// The rule as a user would write it again.
         package var description: String { conditions.isEmpty ? action.rawValue : "\(action.rawValue) \(conditions)" }
     }
 
@@ -65,7 +62,7 @@ package struct AcceptPolicy: Sendable, Hashable {
         }
     }
 
-    /// What a policy looks at, as the other device's sealed advertisement says it.
+    /// An activity as the sealed advertisement of its device describes it.
     struct Subject: Sendable {
         var deviceID: String
         var deviceName: String
@@ -74,7 +71,7 @@ package struct AcceptPolicy: Sendable, Hashable {
         var size: UInt64
         /// Names of the interfaces that the device is seen on now.
         var interfaces: [String]
-        /// Where it says that it can be dialled.
+        /// The addresses that it announces.
         var addresses: [IPAddress]
     }
 
@@ -86,57 +83,50 @@ package struct AcceptPolicy: Sendable, Hashable {
         self.rules = rules
     }
 
-    /// The same rules, but that what they accept is asked about, in its place.
+    /// The same rules, but the user is asked about what they accept.
     var asking: AcceptPolicy {
-        AcceptPolicy(rules: rules.map { $0.action == .accept ? $0.asking : $0 })
+        AcceptPolicy(
+            rules: rules.map { rule in
+                var rule = rule
+                if rule.action == .accept { (rule.action, rule.destination, rule.renames) = (.ask, nil, false) }
+                return rule
+            })
     }
 
-    /// The rule that decides; `nil` asks.
+    /// The rule that decides; nil asks.
     func rule(for subject: Subject) -> Rule? {
         rules.first { $0.matches(subject) }
     }
 
     /// The rule that accepts an activity, and its folder; nil if none does.
     func acceptance(of subject: Subject) -> (rule: Rule, destination: FilePath)? {
-        guard let rule = rule(for: subject), rule.action == .accept, let destination = rule.destination else {
-            return nil
-        }
-        return (rule, destination)
+        guard let rule = rule(for: subject), rule.action == .accept else { return nil }
+        return rule.destination.map { (rule, $0) }
     }
 
-    /// The rule that refuses an activity, if one does.
+    /// The rule that refuses an activity; nil if none does.
     func refusal(of subject: Subject) -> Rule? {
-        guard let rule = rule(for: subject), rule.action == .refuse else { return nil }
-        return rule
+        rule(for: subject).flatMap { $0.action == .refuse ? $0 : nil }
     }
 }
 
 extension AcceptPolicy.Rule {
-    /// The same conditions, about which the user is asked.
-    var asking: AcceptPolicy.Rule {
-        var rule = AcceptPolicy.Rule(line: line, action: .ask)
-        (rule.device, rule.type, rule.maximumSize, rule.network) = (device, type, maximumSize, network)
-        rule.conditions = conditions
-        return rule
-    }
-
     func matches(_ subject: AcceptPolicy.Subject) -> Bool {
         matchesDeviceAndType(of: subject) && isAbout(size: subject.size) && matchesNetwork(subject)
     }
 
-    /// Whether it is about an activity of one size or another, over some network.
+    /// Whether the rule is about an activity of one size or another, over some network.
     func matchesDeviceAndType(of subject: AcceptPolicy.Subject) -> Bool {
         matchesDevice(subject) && (type.map { Wildcard.matches($0, subject.type) } ?? true)
     }
 
-    /// Whether it is about documents of so many bytes.
+    /// Whether the rule is about documents of so many bytes.
     func isAbout(size: UInt64) -> Bool { maximumSize.map { size <= $0 } ?? true }
 
-    /// An identifier is compared with identifiers only, so that no device can take another's by its name.
+    /// Compares an identifier with identifiers only, so that no device can take another's place by its name.
     private func matchesDevice(_ subject: AcceptPolicy.Subject) -> Bool {
-        guard let device else { return true }
-        if AcceptPolicy.isDeviceID(device) { return device.lowercased() == subject.deviceID }
-        return device.lowercased() == subject.deviceName.lowercased()
+        guard let device = device?.lowercased() else { return true }
+        return device == (AcceptPolicy.isDeviceID(device) ? subject.deviceID : subject.deviceName.lowercased())
     }
 
     private func matchesNetwork(_ subject: AcceptPolicy.Subject) -> Bool {
@@ -148,29 +138,21 @@ extension AcceptPolicy.Rule {
     }
 }
 
-/// A text with `*` for anything, as types are written: `public.*`. Case does not matter.
+/// A pattern with `*` for any characters, such as `public.*`. Case does not matter.
 enum Wildcard {
-    /// Linear but for the pattern's stars: at most the product of both lengths, which are 96 bytes each.
+    /// The cost is the product of both lengths, which are 96 bytes each at most.
     static func matches(_ pattern: String, _ text: String) -> Bool {
-        let (pattern, text) = (Array(pattern.lowercased().utf8), Array(text.lowercased().utf8))
-        let star = UInt8(ascii: "*")
-        var (position, next) = (0, 0)
-        var lastStar: (pattern: Int, text: Int)?
-        while next < text.count {
-            if position < pattern.count, pattern[position] == star {
-                lastStar = (position, next)
-                position += 1
-            } else if position < pattern.count, pattern[position] == text[next] {
-                position += 1
-                next += 1
-            } else if let back = lastStar {
-                // The last star takes one character more.
-                lastStar = (back.pattern, back.text + 1)
-                (position, next) = (back.pattern + 1, back.text + 1)
+        let text = Array(text.lowercased().utf8)
+        // Whether the pattern so far matches the first bytes of the text, for each number of bytes.
+        var matches = [true] + Array(repeating: false, count: text.count)
+        for byte in pattern.lowercased().utf8 {
+            if byte == UInt8(ascii: "*") {
+                for index in text.indices where matches[index] { matches[index + 1] = true }
             } else {
-                return false
+                for index in text.indices.reversed() { matches[index + 1] = matches[index] && text[index] == byte }
+                matches[0] = false
             }
         }
-        return pattern[position...].allSatisfy { $0 == star }
+        return matches[text.count]
     }
 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonAccount
+import BatonDocuments
+import BatonEventLoop
+import BatonProtocol
 package import BatonTransport
+import Logging
 package import SystemPackage
 
 /// The file that the user writes the policy into: `accept-policy` in the configuration folder.
@@ -21,5 +26,82 @@ package enum AcceptPolicyFile {
     package static func read(_ path: FilePath, userHome: FilePath?) throws(ConfigurationError) -> AcceptPolicy? {
         guard let content = try ConfigurationFile.contents(of: path) else { return nil }
         return try AcceptPolicy(parsing: content, home: userHome)
+    }
+}
+
+/// Keeps the policy of the user's file in memory, and reads the file again when it has changed.
+///
+/// With a mistake in it, the file accepts nothing and goes on refusing what it says that it refuses. A file that cannot
+/// be read, or that others could have written, counts for nothing: what was refused before stays refused, and nothing
+/// is accepted.
+///
+/// The kernel's memory tells whether the file has changed. Only if it has, or if the kernel would have to look, the
+/// storage thread reads: a configuration folder may be on a disk that blocks.
+final class PolicyKeeper: Sendable {
+    private struct State {
+        /// Nil before the first look.
+        var version: ConfigurationFile.Version?
+        var policy = AcceptPolicy()
+        /// What is wrong with the file, for people.
+        var problem: String?
+    }
+
+    private let path: FilePath
+    private let userHome: FilePath?
+    private let logger: Logger
+    private let state = Lock(State())
+
+    init(path: FilePath, userHome: FilePath?, logger: Logger) {
+        self.path = path
+        self.userHome = userHome
+        self.logger = logger
+    }
+
+    /// The policy as the file has it now.
+    @ControlLoop
+    func current() async -> AcceptPolicy {
+        let state = state.withLock { $0 }
+        // A problem with reading may pass by itself.
+        if state.problem == nil, state.version?.isKept(at: path) == true { return state.policy }
+        return await look().policy
+    }
+
+    /// What is wrong with the file as it is now.
+    func currentProblem() async -> String? { await look().problem }
+
+    @StorageThread
+    private func look() -> State {
+        let before = state.withLock { $0 }
+        // The version is older than the content. If the file changes meanwhile, it is read again the next time.
+        var state = State(version: ConfigurationFile.Version(of: path), policy: before.policy)
+        guard state.version != before.version || before.problem != nil else { return before }
+        do throws(ConfigurationError) {
+            let parsed = AcceptPolicy.parse(try ConfigurationFile.contents(of: path) ?? [], home: userHome)
+            state.policy = parsed.policy
+            if let mistake = parsed.mistake { throw mistake }
+            if before.version != nil || !state.policy.rules.isEmpty {
+                logger.notice("accept policy: \(HumanUnits.count(state.policy.rules.count, "rule"))")
+            }
+        } catch {
+            state.policy = state.policy.asking
+            let problem = "\(path): \(error)"
+            state.problem = problem
+            if problem != before.problem {
+                logger.warning("accept policy: \(problem); \(AcceptPolicyFile.meaningOfMistake)")
+            }
+        }
+        let new = state
+        self.state.withLock { $0 = new }
+        return new
+    }
+}
+
+extension AcceptPolicy.Subject {
+    /// What is known of one activity of a device.
+    init(_ peer: Peer, type: String, size: UInt64) {
+        self.init(
+            deviceID: peer.device.description, deviceName: peer.name, type: type, size: size,
+            interfaces: peer.interfaces.compactMap { InterfaceAddress.interfaceName($0) },
+            addresses: peer.addresses.compactMap(\.ipAddress))
     }
 }

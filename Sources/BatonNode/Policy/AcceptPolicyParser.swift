@@ -56,7 +56,7 @@ private struct RuleParser {
         bytes = rest.last == 0x0D ? rest.dropLast() : rest
     }
 
-    /// - Returns: `nil` for an empty line.
+    /// - Returns: nil for an empty line.
     mutating func parse() throws(ConfigurationError) -> AcceptPolicy.Rule? {
         guard String(validating: bytes, as: UTF8.self) != nil else { throw error(at: 0, "it is not UTF-8") }
         guard let (word, start) = try nextWord() else { return nil }
@@ -90,25 +90,21 @@ private struct RuleParser {
     private func set(
         _ name: String, _ value: String, of rule: inout AcceptPolicy.Rule, at start: Int
     ) throws(ConfigurationError) {
-        if name == "to" {
+        if name == "to" || name == "on-conflict" {
             guard rule.action == .accept else {
-                throw error(at: start, "to=FOLDER is for accept; \(rule.action.rawValue) writes nothing")
+                let condition = name == "to" ? "to=FOLDER" : name
+                throw error(at: start, "\(condition) is for accept; \(rule.action.rawValue) writes nothing")
             }
-            rule.destination = try FilePath(configured: value, home: home, line: line, column: start + 1)
+        } else if value == "*" {
             return
         }
-        if name == "on-conflict" {
-            guard rule.action == .accept else {
-                throw error(at: start, "on-conflict is for accept; \(rule.action.rawValue) writes nothing")
-            }
+        switch name {
+        case "to": rule.destination = try FilePath(configured: value, home: home, line: line, column: start + 1)
+        case "on-conflict":
             guard ["rename", "fail"].contains(value) else {
                 throw error(at: start, "on-conflict is rename or fail, not \"\(value)\"")
             }
             rule.renames = value == "rename"
-            return
-        }
-        guard value != "*" else { return }
-        switch name {
         case "device": rule.device = value
         case "type": rule.type = value
         case "max":
@@ -127,7 +123,9 @@ private struct RuleParser {
 
     // MARK: Words
 
-    /// The next word and where it begins; `nil` at the end or a comment. Quotes are taken away.
+    /// Reads the next word without its quotes.
+    ///
+    /// - Returns: the word and its position; nil at the end or at a comment.
     private mutating func nextWord() throws(ConfigurationError) -> (String, Int)? {
         while position < bytes.count, isSpace(bytes[position]) { position += 1 }
         let start = position
@@ -154,7 +152,14 @@ private struct RuleParser {
 
     // MARK: Values
 
-    /// Decimal units (KB is 1000 bytes) and binary ones (KiB is 1024), with at most three digits behind the point.
+    private static let units: [String: UInt64] = [
+        "": 1, "B": 1, "K": 1000, "KB": 1000, "M": 1_000_000, "MB": 1_000_000, "G": 1_000_000_000, "GB": 1_000_000_000,
+        "T": 1_000_000_000_000, "TB": 1_000_000_000_000, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30,
+        "TIB": 1 << 40,
+    ]
+
+    /// The bytes of a size in decimal units (KB is 1000 bytes) or binary ones (KiB is 1024), with at most three digits
+    /// behind the point.
     private static func size(_ text: String) -> UInt64? {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         let unit = text.dropFirst(number.count).filter { $0 != " " }.uppercased()
@@ -165,19 +170,7 @@ private struct RuleParser {
             guard (1...3).contains(parts[1].count), let value = UInt64(parts[1]) else { return nil }
             thousandths = value * [100, 10, 1][parts[1].count - 1]
         }
-        let multiplier: UInt64
-        switch unit {
-        case "", "B": multiplier = 1
-        case "K", "KB": multiplier = 1000
-        case "M", "MB": multiplier = 1_000_000
-        case "G", "GB": multiplier = 1_000_000_000
-        case "T", "TB": multiplier = 1_000_000_000_000
-        case "KIB": multiplier = 1 << 10
-        case "MIB": multiplier = 1 << 20
-        case "GIB": multiplier = 1 << 30
-        case "TIB": multiplier = 1 << 40
-        case _: return nil
-        }
+        guard let multiplier = units[unit] else { return nil }
         let (bytes, overflow) = whole.multipliedReportingOverflow(by: multiplier)
         let (sum, excess) = bytes.addingReportingOverflow(multiplier * thousandths / 1000)
         return overflow || excess ? nil : sum

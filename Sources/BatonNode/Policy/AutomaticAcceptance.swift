@@ -15,11 +15,11 @@ import struct SystemPackage.FilePath
 /// The driver of `Acceptance`: that value decides which documents are taken over by the user's rules and when, and this
 /// class fetches them.
 ///
-/// What a rule accepts goes the road of every handoff. An advertisement is only what a device says of itself, so what
-/// the device says later is checked against the rule again.
+/// A document that a rule accepts takes the way of every handoff. An advertisement is only a device's own statement, so
+/// later statements of the device are checked against the rule again.
 ///
-/// What was taken is written down while the document is being fetched. After a crash within these milliseconds the next
-/// start takes the document over once more.
+/// The note that a document was taken is written while the document is fetched. After a crash within these milliseconds
+/// the next start takes the document over once more.
 @ControlLoop
 final class AutomaticAcceptance {
     private struct Document: AnnouncedDocument {
@@ -46,47 +46,41 @@ final class AutomaticAcceptance {
     private var timer: BatonEventLoop.Timer?
     private let policy: PolicyKeeper
     private let takenPath: FilePath
-    /// What was taken and is not written down yet, while ``writing`` writes what was taken before.
+    /// The lines that ``writing`` writes next.
     private var unwritten: [String]?
     private var writing: Task<Void, Never>?
+    private var lackOfPlace = RepeatedWarning()
     private let directory: PeerDirectory
-    private let connections: PeerConnections
     private let exchange: StateExchange
-    private let documents: DocumentService
     private let handoffs: HandoffTable
-    private let applications: Applications
     private let handoffSwitch: HandoffSwitchKeeper
-    private let files: SharedFiles
     private let deadlines: HandoffDeadlines
-    private let openDestination: @Sendable (FilePath) async throws -> DestinationFolder
     private let logger: Logger
+    private let openDestination: @Sendable (FilePath) async throws -> DestinationFolder
+    private let makeHandoff: @Sendable (Handoff.Plan) -> Handoff
     /// Folders of rules that are being opened: each by one thread at the most, however long that is blocked.
     private var opening: [FilePath: Task<DestinationFolder, any Error>] = [:]
 
     /// - Parameters:
-    ///   - takenPath: the file of what was taken: one line each, device and activity.
+    ///   - takenPath: the file of taken activities, with a line of device and activity for each.
     ///   - bound: see ``NodeLimits/acceptedWaiting``.
-    ///   - openDestination: opens the folder of a rule; a test may do it otherwise.
+    ///   - openDestination: opens the folder of a rule.
     nonisolated init(
-        policy: PolicyKeeper, takenPath: FilePath, directory: PeerDirectory, connections: PeerConnections,
-        exchange: StateExchange, documents: DocumentService, handoffs: HandoffTable, applications: Applications,
-        handoffSwitch: HandoffSwitchKeeper, files: SharedFiles, deadlines: HandoffDeadlines, bound: Int,
-        logger: Logger,
-        openDestination: (@Sendable (FilePath) async throws -> DestinationFolder)? = nil
+        policy: PolicyKeeper, takenPath: FilePath, directory: PeerDirectory, exchange: StateExchange,
+        handoffs: HandoffTable, handoffSwitch: HandoffSwitchKeeper, deadlines: HandoffDeadlines, bound: Int,
+        logger: Logger, openDestination: @escaping @Sendable (FilePath) async throws -> DestinationFolder,
+        makeHandoff: @escaping @Sendable (Handoff.Plan) -> Handoff
     ) {
         self.policy = policy
         self.takenPath = takenPath
         self.directory = directory
-        self.connections = connections
         self.exchange = exchange
-        self.documents = documents
         self.handoffs = handoffs
-        self.applications = applications
         self.handoffSwitch = handoffSwitch
-        self.files = files
         self.deadlines = deadlines
         self.logger = logger
-        self.openDestination = openDestination ?? { try await documents.openDestination($0) }
+        self.openDestination = openDestination
+        self.makeHandoff = makeHandoff
         core = Acceptance(bound: bound, rest: deadlines.rest)
     }
 
@@ -144,7 +138,7 @@ final class AutomaticAcceptance {
         }
     }
 
-    // MARK: What was taken
+    // MARK: Taken activities
 
     private func keep(_ lines: [String]) {
         unwritten = lines
@@ -188,7 +182,7 @@ final class AutomaticAcceptance {
         switch (end, error) {
         case (.switchedOff, _): logger.notice("\(what) is left until Handoff is on again")
         case (.noPlace, let error?):
-            guard let unsaid = decide({ $0.noteLackOfPlace() }) else { break }
+            guard let unsaid = lackOfPlace.note(at: .now) else { break }
             logger.notice(
                 "\(what) waits: \(error)", metadata: unsaid > 0 ? ["waitedSinceLastSaid": "\(unsaid)"] : nil)
         case (.folderLate, let error?) where waits: logger.notice("\(what) has another turn: \(error)")
@@ -204,13 +198,11 @@ final class AutomaticAcceptance {
         guard handoffSwitch.current.isOn else { return (.switchedOff, nil) }
         let handoff: Handoff
         do {
-            handoff = Handoff(
+            handoff = makeHandoff(
                 Handoff.Plan(
                     activity: document.summary, origin: document.peer.peerName,
                     candidates: policy.candidates(for: document.subject), destination: try await open(place),
-                    rule: rule, naming: DocumentNaming(label: nil, renames: rule.renames)),
-                connections: connections, documents: self.documents, applications: applications, files: files,
-                deadlines: deadlines)
+                    rule: rule, naming: DocumentNaming(label: nil, renames: rule.renames)))
         } catch {
             return (error.code == .timedOut ? .folderLate : .failed, error)
         }
@@ -234,7 +226,7 @@ final class AutomaticAcceptance {
         await handoffs.setTask(task, of: handoff)
         let isWell = await follow(handoff, of: document.device, what)
         await task.value
-        // By the user of this device. If the user of the other one has switched Handoff off, the document has failed.
+        // If the user of the other device has switched Handoff off, the document has failed.
         return (handoff.wasSwitchedOff ? .switchedOff : isWell ? .done : .failed, nil)
     }
 
