@@ -45,9 +45,8 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
         case meet(Document)
         /// Writes down what was taken, a line each.
         case keep([String])
-        /// Warns that a document is left to the user, because too many wait. It is not logged every time: `unsaid`
-        /// counts the others since.
-        case leaveToUser(Document, unsaid: Int)
+        /// Leaves a document to the user, because too many wait.
+        case leaveToUser(Document)
         /// Calls ``Acceptance/look(at:present:)`` again.
         case lookAgain
     }
@@ -121,7 +120,6 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
     /// Lines of device and activity, the oldest first.
     private var taken: [String] = []
     private var isStopped = false
-    private var fullness = RepeatedWarning()
     private var effects: [Effect] = []
 
     /// - Parameter bound: documents that wait at most; 2 at least.
@@ -251,7 +249,7 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
         guard !isStopped else { return false }
         let device = entry.document.device
         guard waiting.count < bound, waiting.count(where: { $0.document.device == device }) < bound / 2 else {
-            leaveToUser(entry.document)
+            effects.append(.leaveToUser(entry.document))
             return false
         }
         waiting.append(entry)
@@ -267,12 +265,8 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
         }
         guard !isStopped else { return }
         left.append(entry.document)
-        if left.count > bound { leaveToUser(left.removeFirst()) }
+        if left.count > bound { effects.append(.leaveToUser(left.removeFirst())) }
         // It may be on again by now.
         if isOn { effects.append(.lookAgain) }
-    }
-
-    private mutating func leaveToUser(_ document: Document) {
-        if let unsaid = fullness.note(at: now) { effects.append(.leaveToUser(document, unsaid: unsaid)) }
     }
 }

@@ -49,6 +49,7 @@ package enum DurableFile {
         // Not blocking, so that a pipe does not hang; it is no file and is refused.
         let number = try call { path.withPlatformString { open($0, O_RDONLY | O_NONBLOCK | O_CLOEXEC) } }
         let file = OwnedDescriptor(takingOwnershipOf: number)
+        defer { withExtendedLifetime(file) {} }
         let status = try file.fileDescriptor.stat()
         guard status.type == .regular else { throw .invalidArgument }
         if isOwnersOnly {
@@ -74,6 +75,7 @@ package enum DurableFile {
     /// Replaces a file so that a reader, or a crash, sees the old content or the new and nothing between (0600).
     package static func replace(_ path: FilePath, with bytes: [UInt8]) throws(Errno) {
         let folder = try openFolder(path.removingLastComponent())
+        defer { withExtendedLifetime(folder) {} }
         let name = path.lastComponent?.string ?? ""
         try bytes.withUnsafeBufferPointer { (bytes) throws(Errno) in
             try replace(name, in: folder.rawValue, with: UnsafeRawBufferPointer(bytes))
@@ -122,7 +124,9 @@ package enum DurableFile {
 
     /// The names in a folder, without `.` and `..`, in no order; the first `limit` that the system gives.
     package static func names(in folder: FilePath, limit: Int) throws(Errno) -> [String] {
-        try names(in: openFolder(folder).rawValue, limit: limit)
+        let folder = try openFolder(folder)
+        defer { withExtendedLifetime(folder) {} }
+        return try names(in: folder.rawValue, limit: limit)
     }
 
     /// The names in an open folder.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import FoundationEssentials
 import Glibc
 package import SystemPackage
 
@@ -71,6 +72,54 @@ package enum ConfigurationFile {
             case .fileTooLarge: throw ConfigurationError("it is over \(sizeBound) bytes")
             case _: throw ConfigurationError("it cannot be read (\(error))")
             }
+        }
+    }
+
+    // MARK: Commands that change it
+
+    /// The time that a command waits for another one to change the file: 5 s. A change takes a few milliseconds.
+    private static let patience = Duration.seconds(5)
+
+    /// Replaces the content of the file while no other command changes it. Blocks.
+    ///
+    /// - Parameter change: returns the new content; nil if it stays.
+    static func edit(
+        _ path: FilePath, _ change: ([UInt8]) throws(ConfigurationError) -> [UInt8]?
+    ) throws(ConfigurationError) {
+        // A mistake in the file is reported before a folder is made for it.
+        _ = try contents(of: path)
+        let lock = try lock(path.removingLastComponent())
+        defer { withExtendedLifetime(lock) {} }
+        guard let content = try change(try contents(of: path) ?? []) else { return }
+        guard content.count <= sizeBound else { throw ConfigurationError("it would be over \(sizeBound) bytes") }
+        // Some users keep their configuration elsewhere. A link to the file stays one.
+        let target = URL(filePath: path.string).resolvingSymlinksInPath()
+        do {
+            try DurableFile.replace(FilePath(target.path), with: content)
+        } catch {
+            throw ConfigurationError("it cannot be written (\(error))")
+        }
+    }
+
+    /// Locks a folder (`flock(2)`) until the result goes. A missing folder is made.
+    private static func lock(_ folder: FilePath) throws(ConfigurationError) -> OwnedDescriptor {
+        do {
+            try DurableFile.makeFolder(folder)
+            let lock = OwnedDescriptor(
+                takingOwnershipOf: try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec]))
+            let deadline = ContinuousClock.now + patience
+            while flock(lock.fileDescriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
+                let error = Errno(rawValue: errno)
+                guard error == .wouldBlock || error == .interrupted else { throw error }
+                guard ContinuousClock.now < deadline else {
+                    throw ConfigurationError(
+                        "another program has locked its folder for \(patience.components.seconds) s")
+                }
+                poll(nil, 0, 5)
+            }
+            return lock
+        } catch {
+            throw error as? ConfigurationError ?? ConfigurationError("its folder cannot be used (\(error))")
         }
     }
 }

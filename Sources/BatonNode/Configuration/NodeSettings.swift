@@ -35,17 +35,15 @@ package struct NodeSettings: Sendable, Hashable {
     /// - Parameter port: one of ``ports``.
     /// - Throws: what is wrong with the file, or why it cannot be written.
     package static func setPort(_ port: UInt16, in path: FilePath) throws(ConfigurationError) {
-        // A mistake in the file is reported before a folder is made for it.
         guard try read(path).port != port else { return }
-        let lock = try ConfigurationFile.lock(path)
-        defer { withExtendedLifetime(lock) {} }
-        let content = try ConfigurationFile.contents(of: path) ?? []
-        let line = try NodeSettings(parsing: content).line
-        var lines = content.split(separator: 0x0A, omittingEmptySubsequences: false).map { Array($0) }
-        if lines.last?.isEmpty == true { lines.removeLast() }
-        let setting = Array("port=\(port)".utf8)
-        if line > 0 { lines[line - 1] = setting } else { lines.append(setting) }
-        try ConfigurationFile.write(Array(lines.map { $0 + [0x0A] }.joined()), to: path)
+        try ConfigurationFile.edit(path) { (content) throws(ConfigurationError) in
+            let line = try NodeSettings(parsing: content).line
+            var lines = content.split(separator: 0x0A, omittingEmptySubsequences: false).map { Array($0) }
+            if lines.last?.isEmpty == true { lines.removeLast() }
+            let setting = Array("port=\(port)".utf8)
+            if line > 0 { lines[line - 1] = setting } else { lines.append(setting) }
+            return Array(lines.map { $0 + [0x0A] }.joined())
+        }
     }
 
     /// Parses the content of the file.

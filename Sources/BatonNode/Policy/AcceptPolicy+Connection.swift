@@ -6,15 +6,6 @@ import BatonEventLoop
 import BatonMessages
 import BatonTransport
 
-/// The rules once a connection shows the network, and the other device what it sends. An advertisement only says where
-/// a device can be reached and how much it has, which decides what is listed.
-extension AcceptPolicy {
-    /// The rules about an activity of whatever size, each for some network, in their order.
-    func candidates(for subject: Subject) -> [Rule] {
-        rules.filter { $0.matchesDeviceAndType(of: subject) }
-    }
-}
-
 /// The way that leads to the other end of a connection.
 struct Route: Sendable {
     let remote: IPAddress?

@@ -98,6 +98,9 @@ package struct AcceptPolicy: Sendable, Hashable {
         rules.first { $0.matches(subject) }
     }
 
+    /// The rules that may decide when a connection shows the network and the size. An advertisement only claims both.
+    func candidates(for subject: Subject) -> [Rule] { rules.filter { $0.matchesDeviceAndType(of: subject) } }
+
     /// The rule that accepts an activity, and its folder; nil if none does.
     func acceptance(of subject: Subject) -> (rule: Rule, destination: FilePath)? {
         guard let rule = rule(for: subject), rule.action == .accept else { return nil }

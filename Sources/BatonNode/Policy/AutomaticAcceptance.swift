@@ -49,7 +49,7 @@ final class AutomaticAcceptance {
     /// The lines that ``writing`` writes next.
     private var unwritten: [String]?
     private var writing: Task<Void, Never>?
-    private var lackOfPlace = RepeatedWarning()
+    private var fullness = RepeatedWarning(), lackOfPlace = RepeatedWarning()
     private let directory: PeerDirectory
     private let exchange: StateExchange
     private let handoffs: HandoffTable
@@ -127,7 +127,8 @@ final class AutomaticAcceptance {
         case .fetch(let document): Task { await fetch(document) }
         case .meet(let document): Task { await exchange.inform(document.device) }
         case .keep(let lines): keep(lines)
-        case .leaveToUser(let document, let unsaid):
+        case .leaveToUser(let document):
+            guard let unsaid = fullness.note(at: .now) else { break }
             logger.warning(
                 """
                 accept policy: “\(document.current.title)” from \(document.peer.name) is left to you: too many wait \
