@@ -6,15 +6,15 @@ import BatonTransport
 
 /// Runs an operation that has to end in time. If it does not, it is cancelled, and the error is `timedOut`.
 ///
-/// An operation that obeys its cancellation has ended when this returns. One that does not, such as a call to a disk
-/// that hangs, is abandoned after ``AbandonedOperations/grace``: it goes on without its caller.
+/// An operation that obeys its cancellation has ended when this returns. Another one, such as a call to a disk that
+/// hangs, is abandoned after ``AbandonedOperations/grace``: it goes on without its caller.
 ///
 /// - Parameters:
 ///   - duration: how long it may take.
 ///   - what: completes the sentence "… did not … in N s", such as "the application did not answer".
 ///   - device: the name of the device that did not answer; empty where it is an application of this device.
-///   - late: called before the operation is cancelled, such as to tell the other side why. Whatever the operation
-///     returns or throws counts as late from then on.
+///   - late: called before the operation is cancelled, such as to tell the other side why. Every result of the
+///     operation counts as late from then on.
 ///   - file: with `line`, the call. While ``AbandonedOperations/bound`` operations of it are abandoned, it fails at
 ///     once.
 func withDeadline<Value: Sendable>(
@@ -83,8 +83,8 @@ private func currentTaskExecutor() -> (any TaskExecutor)? {
 
 /// Counts the operations that go on after their deadline.
 ///
-/// There is a count for each call of ``withDeadline(_:_:device:late:file:line:_:)`` in the source, so that a shared
-/// folder that hangs stops only what needs that folder.
+/// Each call of ``withDeadline(_:_:device:late:file:line:_:)`` in the source has a count of its own. So a shared folder
+/// that hangs stops only the operations that need it.
 final class AbandonedOperations: Sendable {
     /// A call of ``withDeadline(_:_:device:late:file:line:_:)``.
     struct Call: Hashable, Sendable {

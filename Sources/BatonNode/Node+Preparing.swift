@@ -13,7 +13,7 @@ import Logging
 import struct SystemPackage.Errno
 import struct SystemPackage.FilePath
 
-/// What a node has kept from its last run.
+/// The state that a node has kept from its last run.
 struct KeptState: Sendable {
     let account: Account
     let epoch: UInt64
@@ -23,7 +23,7 @@ struct KeptState: Sendable {
     let handoffSwitch: HandoffSwitchKeeper
 }
 
-/// What a node needs before its parts are put together. Whatever reads a disk leaves the control loop.
+/// Prepares the parts of a node. Functions that read a disk leave the control loop.
 extension Node {
     /// Takes the account for as long as the node runs.
     nonisolated func takeHold(of store: AccountStore) async throws(NodeError) -> AccountHold {

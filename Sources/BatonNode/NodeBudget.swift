@@ -25,10 +25,10 @@ import BatonTransport
 /// - An activity takes 72 KiB, of which its payload has at most 64. There are 64 offers (``NodeLimits/offers``) and 128
 ///   claims (`ClaimBounds.claims`).
 /// - A payload that was read takes up to 640 KiB if it has as many values as it may. 32 handoffs have one
-///   (``HandoffTable/bound``). They also keep 4 MiB of emptied buffers for their documents, and the signatures of an
-///   older copy: 1.25 MiB for a file, 8 MiB for 65,536 files that are smaller than a piece.
-/// - News that programs do not read take 64 KiB of records for each of 64 offers, 32 accepts and 31 watches, and at
-///   most 1,024 small events. Of a failure that another device reports an event keeps 300 bytes; the last event keeps
+///   (``HandoffTable/bound``). They also keep 4 MiB of emptied buffers for their documents. The signatures of an older
+///   copy take 1.25 MiB for a file, and 8 MiB for 65,536 files that are smaller than a piece.
+/// - Each of 64 offers, 32 accepts and 31 watches keeps at most 64 KiB of records that its program does not read, and
+///   1,024 small events. Of a failure that another device reports an event keeps 300 bytes; the last event keeps
 ///   1 KiB.
 /// - The list of a device takes 1.5 KiB for each of 64 activities, while the device is announced.
 ///

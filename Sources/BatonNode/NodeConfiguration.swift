@@ -2,7 +2,7 @@
 
 package import BatonWeb
 
-/// What a user may set of a node.
+/// The settings of a node that a user chooses.
 package struct NodeConfiguration: Sendable {
     /// The TCP port that other devices dial; 0, the default, takes any free one, another in each period of its
     /// announcements. Below 1024 none is advertised.

@@ -4,8 +4,8 @@ import BatonProtocol
 
 /// When the wait that is under way is over its time: a pure value, told the time.
 ///
-/// Time in which the process stood still, as in a machine that was suspended, counts for no wait: what ends it may lie
-/// in the kernel, and had no chance to be read.
+/// Time in which the process stood still, as in a machine that was suspended, counts for no wait. The data that ends the
+/// wait may lie in the kernel, and had no chance to be read.
 struct StallClock: Sendable {
     /// What to do about the wait that is under way.
     enum Verdict: Sendable, Equatable {
@@ -18,8 +18,8 @@ struct StallClock: Sendable {
 
     /// How long a wait may take.
     let limit: Duration
-    /// How long a wait may go on after it was asked to end early, and how late a look at it may be before the
-    /// process is taken to have stood still: a thirtieth of ``limit``, and at least 100 ms.
+    /// How long a wait may go on after it was asked to end early: a thirtieth of ``limit``, and at least 100 ms. If a
+    /// look at the wait is later than that, the process has stood still.
     let grace: Duration
     private let canShorten: Bool
     private var shortened: UInt64?

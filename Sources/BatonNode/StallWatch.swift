@@ -7,8 +7,8 @@ import BatonTransport
 
 /// Bounds the waits of one transfer, which come one after the other and are many: each has to end in time.
 ///
-/// What ``withDeadline(_:_:device:_:)`` does with two tasks for each wait, one task does for all of them here: it
-/// sleeps until the wait that is under way would be over its time, and looks then whether that one still is.
+/// ``withDeadline(_:_:device:_:)`` needs two tasks for each wait. Here one task serves all waits: it sleeps until the
+/// wait under way would be late, and looks then whether that wait still goes on.
 final class StallWatch: Sendable {
     private struct State {
         /// Counts the waits; what is watched is always the last one.

@@ -281,7 +281,7 @@ struct AcceptPolicyFileTests {
             #expect(await keeper.current().rules.map(\.action) == [.ask, .ask, .refuse], "\(what)")
             #expect(await keeper.current().rules.allSatisfy { $0.destination == nil }, "\(what)")
             #expect(await keeper.currentProblem() != nil, "\(what)")
-            // Whoever has just started does not know what it refused.
+            // A node that has just started does not know what the file refused.
             #expect(try await self.keeper().current().rules.isEmpty)
             try files.removeItem(at: scratch.url)
             #expect(await keeper.current().rules.isEmpty, "\(what)")
@@ -349,7 +349,7 @@ struct AcceptPolicyFileTests {
             #expect(problem.contains("\(first), on the way to it, is a symbolic link that leads nowhere"))
             try files.removeItem(atPath: first)
             #expect(await keeper.currentProblem() == nil)
-            // One that leads somewhere, where there is no file.
+            // A link that leads to a folder without the file is no problem.
             try scratch.link(first, to: ".")
             #expect(await keeper.currentProblem() == nil)
             try files.removeItem(atPath: first)
@@ -371,7 +371,7 @@ struct AcceptPolicyFileTests {
         #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(scratch.path, userHome: nil) }
         #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(FilePath(scratch.folder), userHome: nil) }
         #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read("/dev/null", userHome: nil) }
-        // What it refuses does not vanish with a drive that is not there.
+        // The refusals of a file do not vanish with a drive that is not there.
         let link = FilePath(scratch.folder).appending("link")
         try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: "nowhere")
         #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(link, userHome: nil) }

@@ -16,7 +16,7 @@ import Testing
 @testable import BatonAccount
 @testable import BatonNode
 
-/// What a node does by itself with documents that a rule of the user accepts.
+/// A node takes documents over by itself that a rule of the user accepts.
 @Suite("Rules that accept", .timeLimit(.minutes(5)))
 final class AutomaticAcceptanceTests {
     private let scratch: ScratchFolder
@@ -25,7 +25,7 @@ final class AutomaticAcceptanceTests {
     private typealias Opening = @Sendable (FilePath) async throws -> DestinationFolder
 
     private let makeAcceptance: (HandoffDeadlines, Opening?) -> AutomaticAcceptance
-    /// What was started last, for as long as anything of it goes on.
+    /// The last one that was started, for as long as anything of it goes on.
     private weak var acceptance: AutomaticAcceptance?
     private let handoffs = HandoffTable()
     private let handoffSwitch: HandoffSwitchKeeper
@@ -57,7 +57,7 @@ final class AutomaticAcceptanceTests {
         }
     }
 
-    /// What follows the rules, until it is cancelled.
+    /// Starts to follow the rules, until the task is cancelled.
     ///
     /// - Parameters:
     ///   - rest: time for what happens meanwhile, also on a busy machine.
@@ -74,7 +74,7 @@ final class AutomaticAcceptanceTests {
     }
 
     private static func write(_ text: String, to path: String) throws {
-        // Whoever reads them finds the old rules or the new ones, and nothing between.
+        // A reader finds the old rules or the new ones, and nothing between.
         let new = path + ".new"
         try Data(text.utf8).write(to: URL(filePath: new))
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: new)
@@ -143,7 +143,7 @@ final class AutomaticAcceptanceTests {
         try await eventually("the second one's turn has come", within: .seconds(90)) {
             log.lines.contains { $0.hasSuffix("is taken over into \(other)") }
         }
-        #expect(takenFrom().count == 4)
+        try await eventually("all are noted") { takenFrom().count == 4 }
         #expect(log.lines.filter { $0.hasSuffix("is taken over into \(folder)") }.count == 3)
         #expect(log.lines.filter { $0.hasSuffix("is taken over into \(other)") }.count == 1)
         running.cancel()
@@ -420,7 +420,7 @@ final class AutomaticAcceptanceTests {
         try FileManager.default.createDirectory(atPath: hanging, withIntermediateDirectories: false)
         let server = try FileDescriptor.open("/dev/fuse", .readWrite)
         defer { umount2(hanging, 2) }
-        // What waits for an answer is told that there will be none.
+        // The closed descriptor ends all waits for an answer.
         defer { try? server.close() }
         let options = "fd=\(server.rawValue),rootmode=40000,user_id=0,group_id=0"
         let isMounted = mount("baton-test", hanging, "fuse", 0, options) == 0

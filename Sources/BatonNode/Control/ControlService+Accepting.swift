@@ -11,7 +11,7 @@ import Logging
 import SwiftProtobuf
 import SystemPackage
 
-/// What the user takes over from another device.
+/// Accepts activities of other devices for the user.
 extension ControlService {
     func accept(
         _ request: WireAcceptRequest, on stream: BatonTransport.Stream
@@ -70,9 +70,8 @@ extension ControlService {
         handoffs.remove(handoff)
     }
 
-    /// Refuses what the user was not shown as what it is. By its title a document counts as the same as a file of a
-    /// folder that both devices share, and he may have it hidden; a web page in the place of a document would be
-    /// opened.
+    /// Refuses an activity that the user was shown as something else. A document counts as a file of a shared folder by
+    /// its title, which the user may have hidden. A web page in the place of a document would be opened.
     nonisolated static func require(
         _ activity: WireActivitySummary, of origin: PeerName, asShownIn request: WireAcceptRequest
     ) throws(HandoffError) {
@@ -91,7 +90,7 @@ extension ControlService {
         }
     }
 
-    /// What the document is to be called; nil: as its origin calls it.
+    /// The name that the document gets here; nil for its origin's name.
     private static func label(in request: WireAcceptRequest) throws(HandoffError) -> DocumentLabel? {
         guard !request.name.isEmpty else { return nil }
         do {
@@ -118,8 +117,8 @@ extension ControlService {
 
     /// Runs a handoff and tells the application of it.
     ///
-    /// An abort by whoever asked cancels. The end of their connection detaches: a document goes on being fetched, and
-    /// what goes to an application goes on as well; anything else has nobody left to go to.
+    /// An abort by the program that asked cancels. The end of its connection detaches: a document is still fetched, and
+    /// an application still gets its activity. Everything else ends.
     private func run(_ handoff: Handoff, for stream: BatonTransport.Stream) async {
         do {
             try await stream.respond(
@@ -158,8 +157,7 @@ extension ControlService {
         } catch {
             handoff.endChoosing()
             if Task.isCancelled { return }
-            // Whoever was told that it is continued has gone, which may be heard before the end of what they say:
-            // an application that has the activity keeps it.
+            // The program was told that it is continued, and has gone. An application that has the activity keeps it.
             guard !handoff.isContinued || handoff.plan.keepsClaim else { return }
             guard error.code != .connectionLost || !handoff.plan.outlivesAsker else {
                 return handoffs.setDetached(handoff)

@@ -7,7 +7,7 @@ import BatonProtocol
 import BatonTransport
 import SwiftProtobuf
 
-/// What applications that continue activities ask of their node.
+/// Answers applications that continue activities.
 extension ControlService {
     /// An application runs for as long as its stream is open.
     func register(

@@ -8,7 +8,7 @@ import BatonTransport
 import SwiftProtobuf
 import SystemPackage
 
-/// What applications ask about documents and files.
+/// Answers applications about documents and files.
 extension ControlService {
     /// Bytes of the document of an activity that the application continues, whether they have arrived or not.
     func documentRead(

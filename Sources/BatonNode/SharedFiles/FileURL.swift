@@ -6,7 +6,7 @@ import BatonMessages
 struct FileURL: Sendable, Hashable {
     /// Absolute, as the system has it.
     let path: [UInt8]
-    /// What follows the path from the first `?` or `#` on; it is handed on as it is.
+    /// The rest after the path, from the first `?` or `#` on. It is passed on unchanged.
     let suffix: String
 
     init(path: [UInt8], suffix: String = "") {

@@ -6,11 +6,11 @@ import struct SystemPackage.FilePath
 struct GrantedDocuments: Sendable {
     /// Documents of one application; the oldest is forgotten for a further one, and the application is then refused it.
     static let boundPerApplication = 128
-    /// Applications; the one that was granted nothing for longest is forgotten for a further one.
+    /// Applications at most. A further one evicts the one whose last grant is oldest.
     static let applicationBound = 128
 
     private var documents: [String: [FilePath]] = [:]
-    /// Whoever was granted something, the latest last.
+    /// Applications that were granted something, the latest last.
     private var order: [String] = []
 
     /// Notes a document.

@@ -27,8 +27,8 @@ extension SharedFiles {
     /// - Parameters:
     ///   - device: that it is of, for messages.
     ///   - takesLocal: use this device's own copy of the document where it has one.
-    /// - Throws: `accessRefused` where the folder is not shared here or a link leads out of it, with the key and what
-    ///   to do; `internal` for what no origin may send.
+    /// - Throws: `accessRefused`, with the key and advice, if the folder is not shared here or a link leads out of it.
+    ///   `internal` for a payload that no origin may send.
     nonisolated func incoming(
         _ payload: WireActivityPayload, of device: String, takesLocal: Bool
     ) async throws(HandoffError) -> Arrival {
@@ -42,9 +42,8 @@ extension SharedFiles {
 
     /// This device's copy of a document that is fetched, whatever state of it that is: what it has need not be sent.
     ///
-    /// The origin says where it is and what it is called, and hears the digests of what is there. So it is no other
-    /// file than the one that the user accepted by its name, and that user alone, and no rule of his, may have accepted
-    /// it (see ``Handoff``); and of what is there, only files of some size count
+    /// The origin says where it is and what it is called, and hears the digests of what is there. So it must be the file
+    /// that the user accepted by its name. A rule may not have accepted it (see ``Handoff``). Small files do not count
     /// (``BatonDocuments/OlderCopy/leastSharedSize``).
     ///
     /// - Parameters:

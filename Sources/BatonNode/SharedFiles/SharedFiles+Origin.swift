@@ -28,9 +28,9 @@ extension SharedFiles {
         }
     }
 
-    /// What other devices call a document that is in a shared folder: they may have an older state of it.
+    /// The URL by which other devices know a document in a shared folder. They may have an older state of it.
     ///
-    /// - Returns: `nil` where it is in none.
+    /// - Returns: nil if the document is in no shared folder.
     func carriedURL(ofDocument path: FilePath) -> CarriedURL? {
         guard let resolved = try? FileLookup.resolved(path) else { return nil }
         return roots.place(of: resolved).map { .document($0, suffix: "") }

@@ -6,14 +6,13 @@ import BatonMessages
 import Logging
 import SystemPackage
 
-/// What files of this device mean on others, and what files of others mean here: the shared folders, and the documents
-/// that were fetched.
+/// Translates between files of this device and files of others: the shared folders, and the documents that were fetched.
 ///
 /// A path never crosses. It has a thread of its own, because a shared folder may well be on a network that hangs.
 actor SharedFiles {
     /// How long a folder may take for an answer that nothing goes on without. A disk that sleeps is up by then.
     static let deadline = Duration.seconds(15)
-    /// What a folder did that hangs, for the sentence of ``withDeadline(_:_:device:late:file:line:_:)``.
+    /// The failure of a folder that hangs, for the sentence of ``withDeadline(_:_:device:late:file:line:_:)``.
     static let silence = "the shared folders did not answer"
 
     private nonisolated let executor: BlockingExecutor
@@ -41,9 +40,9 @@ actor SharedFiles {
 
     /// The folders as the file has them now: read again when it has changed, and none while it is wrong.
     var roots: SharedRoots {
-        // Before the reading: what is written meanwhile is read the next time.
+        // The version is older than the content. If the file changes meanwhile, it is read again the next time.
         let version = ConfigurationFile.Version(of: path)
-        // What went wrong with reading may pass by itself.
+        // A problem with reading may pass by itself.
         guard version != self.version || problem != nil else { return known }
         self.version = version
         do {
@@ -71,7 +70,7 @@ actor SharedFiles {
 
     /// A document was fetched for an application, which may use it from now on.
     func grant(_ path: FilePath, to application: String) {
-        // What has gone again meanwhile needs no leave.
+        // A file that has gone meanwhile needs no grant.
         guard let resolved = try? FileLookup.resolved(path) else { return }
         granted.insert(resolved, for: application)
     }

@@ -4,7 +4,7 @@ package import struct SystemPackage.FilePath
 
 /// A folder that other devices of the account have as well, under the same name: what is in it needs no transfer.
 package struct SharedRoot: Sendable, Hashable {
-    /// What devices call it among themselves.
+    /// The name that devices use among themselves.
     package let name: String
     /// Where this device has it, absolute.
     package let folder: FilePath
