@@ -56,20 +56,15 @@ package struct NodeSettings: Sendable, Hashable {
                 ConfigurationError(line: index + 1, column: line.utf8.count - text.utf8.count + 1, problem: problem)
             }
             let words = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard words.count == 2, Self.trimmed(words[0]) == "port" else {
+                .map { $0.split(whereSeparator: \.isWhitespace).joined(separator: " ") }
+            guard words.count == 2, words[0] == "port" else {
                 throw failure("port=PORT was expected, as in port=24747")
             }
             guard self.line == 0 else { throw failure("the port is there already, in line \(self.line)") }
-            guard let port = UInt16(Self.trimmed(words[1])), Self.ports.contains(port) else {
+            guard let port = UInt16(words[1]), Self.ports.contains(port) else {
                 throw failure("the port must be a number from \(Self.ports.lowerBound) to \(Self.ports.upperBound)")
             }
             (self.port, self.line) = (port, index + 1)
         }
-    }
-
-    private static func trimmed(_ text: Substring) -> Substring {
-        var text = text.drop { $0.isWhitespace }
-        while text.last?.isWhitespace == true { text.removeLast() }
-        return text
     }
 }

@@ -60,10 +60,6 @@ extension AcceptPolicy.Rule {
         }
     }
 
-    fileprivate var namesInterface: Bool {
-        if case .interface = network { true } else { false }
-    }
-
     /// Checks what a device says when it is asked. The rule has accepted what the device had advertised.
     ///
     /// - Parameter type: nil if nothing is said of it again.
@@ -87,7 +83,8 @@ extension Handoff.Plan {
     /// - Throws: `refused` if a rule refuses it, or if another rule decides than the one that accepted it.
     ///   `connectionLost` if a rule names an interface and none leads there.
     func requirePolicy(over connection: Connection, size: UInt64) throws(HandoffError) {
-        let route = try Route(of: connection, namesInterfaces: candidates.contains(where: \.namesInterface))
+        let namesInterfaces = candidates.contains { if case .interface = $0.network { true } else { false } }
+        let route = try Route(of: connection, namesInterfaces: namesInterfaces)
         let deciding = candidates.first { $0.isAbout(size: size) && $0.covers(route) }
         if let deciding, deciding.action == .refuse { throw HandoffError(refusedBy: deciding) }
         guard let rule, deciding != rule else { return }
