@@ -247,12 +247,7 @@ package final class Node {
                     }
                 }
                 group.addTask {
-                    // Side by side: one that does not answer keeps no other from what it lacks.
-                    await withDiscardingTaskGroup { group in
-                        for await heard in directory.otherwiseKeyed {
-                            group.addTask { await exchange.meet(heard) }
-                        }
-                    }
+                    for await heard in directory.otherwiseKeyed { await exchange.meet(heard) }
                 }
                 group.addTask {
                     await Self.announce(changes, of: offers, by: announcer, logger)

@@ -1,157 +1,129 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import BatonDiscovery
-import BatonEventLoop
+import BatonProtocol
 import BatonTestSupport
 import Testing
 
 @testable import BatonAccount
 @testable import BatonNode
 
-/// How long an account is looked for. What is too short shows however busy the machine is; what would be too long is an
-/// hour.
-@Suite("The time of a search for an account", .timeLimit(.minutes(2)))
+/// How long an account is looked for, and which devices are asked, in simulated time.
+@Suite("A search for an account")
 struct AccountSearchTests {
-    private let account: TestAccount
-    private let loop = EventLoop(name: "search")
-    private let start = ContinuousClock.now
+    private static let start = Instant(nanoseconds: 5_000_000_000)
+    private static let hour = Duration.seconds(3600)
+    private static let first = GenerationID(number: 0, list: nil)
 
-    init() throws {
-        account = try TestAccount(devices: 4)
-    }
+    /// One search, and its devices by number.
+    private final class Scene {
+        private var search = AccountSearch(within: hour, from: start)
 
-    /// Devices that have been asked, and those that answer only when they are let.
-    private final class Devices: Sendable {
-        let asked = Lock<[DeviceID]>([])
-        /// What they have; nothing of those that are not named.
-        let lists = Lock<[DeviceID: Result<[GivenList], RevocationError>]>([:])
-        private let held: DeviceID?
-        private let letGo = AsyncStream<Never>.makeStream()
+        var isIncomplete: Bool { search.isIncomplete }
 
-        init(holding held: DeviceID? = nil) {
-            self.held = held
+        private func candidate(_ number: UInt8, _ keys: GenerationID) -> AccountSearch.Candidate {
+            let key = [UInt8](repeating: number, count: 32)
+            return AccountSearch.Candidate(device: DeviceID(ed25519PublicKey: key), keys: keys)
         }
 
-        func answer(_ device: DeviceID) async -> AccountLookup.Answer? {
-            asked.withLock { $0.append(device) }
-            if device == held {
-                for await _ in letGo.stream {}
-            }
-            return AccountLookup.Answer(
-                device: KnownDevices.Entry(deviceID: device.description, name: "", seen: 0, revision: 0),
-                lists: lists.withLock { $0[device] ?? .success([]) })
+        func asks(_ number: UInt8, under keys: GenerationID = first, sequence: UInt64 = 1) -> Bool {
+            search.begin(candidate(number, keys), (1, sequence))
         }
 
-        func release() { letGo.continuation.finish() }
-    }
+        func answer(_ number: UInt8, under keys: GenerationID = first, isTaken: Bool = true, after time: Duration) {
+            search.end(candidate(number, keys), isTaken: isTaken, at: start + time)
+        }
 
-    private func search(_ devices: Devices) -> AccountSearch {
-        let opener = JoiningOpener(secrets: AccountSecrets(account.key), ownDevice: account.devices[0].id)
-        return AccountSearch(for: account.devices[0].account, opener: opener) { opened, _, _ in
-            await devices.answer(opened.advertisement.device)
+        func isOver(after time: Duration, isBehind: Bool = false) -> Bool {
+            search.advance(to: start + time, isBehind: isBehind)
+            return search.isOver
         }
     }
 
-    private func record(of device: TestAccount.Device, under other: Account? = nil) throws -> DiscoveryEvent {
-        let own = other ?? device.account
-        var sealer = AdvertisementSealer(identity: own.identity, keys: own.currentKeys, epoch: 1)
-        let content = AdvertisementContent(port: 4000, addresses: [], deviceName: "device")
-        return .record(
-            instance: device.id.description, interfaceIndex: 1,
-            txt: try sealer.seal(content).flatMap { [UInt8($0.count)] + $0 })
+    private let scene = Scene()
+
+    @Test("An answer at once does not end it before three seconds are over, and then it is over")
+    func settling() {
+        #expect(scene.asks(1))
+        scene.answer(1, after: .zero)
+        #expect(!scene.isOver(after: .milliseconds(2999)))
+        #expect(scene.isOver(after: .seconds(3)) && !scene.isIncomplete && !scene.asks(2))
     }
 
-    /// Waits for the end, and returns what came of it and how long it took.
-    private func end(of search: AccountSearch) async -> (outcome: AccountLookup.Outcome, time: Duration) {
-        for await _ in search.end {}
-        return (await search.stop(), ContinuousClock.now - start)
+    @Test("A later answer ends it after a second, and the devices that were found by then are waited for")
+    func grace() {
+        #expect(scene.asks(1))
+        scene.answer(1, after: .seconds(10))
+        #expect(!scene.isOver(after: .milliseconds(10_900)))
+        #expect(scene.asks(2) && !scene.isOver(after: .seconds(20)))
+        scene.answer(2, isTaken: false, after: .seconds(25))
+        #expect(scene.isOver(after: .seconds(25)))
     }
 
-    @Test("Who answers at once does not end it before three seconds are over, and then it is over")
-    func settling() async throws {
-        let search = search(Devices())
-        await search.begin(within: .seconds(3600)) { false }
-        #expect(await search.hear(try record(of: account.devices[1])))
-        let ended = await end(of: search)
-        #expect(ended.time >= AccountSearch.settling)
-        #expect(ended.outcome.met.map(\.deviceID) == [account.devices[1].id.description])
-        #expect(!ended.outcome.isIncomplete)
-    }
-
-    @Test("An answer under older keys than were heard does not shorten it, and whoever comes later is asked too")
-    func older() async throws {
-        let (thief, late, newer) = (account.devices[1], account.devices[2], account.devices[3])
-        var own = newer.account
-        _ = try own.revoke([thief.id], with: AccountSecrets(account.key))
-        let devices = Devices(holding: newer.id)
-        let search = search(devices)
-        await search.begin(within: .seconds(3600)) { false }
-        #expect(await search.hear(try record(of: thief)))
-        try await eventually("the thief has answered") { devices.asked.withLock { $0.count } == 1 }
-        #expect(await search.hear(try record(of: newer, under: own)))
+    @Test("An answer under older keys than were heard does not shorten it, and a device that comes later is asked too")
+    func older() {
+        let newer = GenerationID(number: 1, list: ListDigest(rawValue: 1))
+        #expect(scene.asks(1))
+        scene.answer(1, after: .zero)
+        #expect(scene.asks(3, under: newer))
         // Long after the time in which the thief's answer alone would have ended it.
-        while ContinuousClock.now - start < AccountSearch.settling + .seconds(1) {
-            try await Task.sleep(for: .milliseconds(100))
-        }
-        #expect(await search.hear(try record(of: late)))
-        try await eventually("the late one is asked") { devices.asked.withLock { $0.contains(late.id) } }
-        devices.release()
-        let ended = await end(of: search)
-        #expect(Set(ended.outcome.met.map(\.deviceID)) == Set([thief, late, newer].map(\.id.description)))
+        #expect(!scene.isOver(after: .seconds(30)) && scene.asks(2))
+        scene.answer(2, after: .seconds(30))
+        #expect(!scene.isOver(after: .seconds(60)))
+        scene.answer(3, under: newer, after: .seconds(60))
+        #expect(!scene.isOver(after: .milliseconds(60_900)) && scene.isOver(after: .seconds(61)))
     }
 
-    @Test("Whose lists cannot be taken over is told, and does not shorten it for those whose can")
-    func untaken() async throws {
-        let (odd, newer, good) = (account.devices[1], account.devices[2], account.devices[3])
-        var own = good.account
+    @Test("An answer that could not be taken over does not shorten it, and it is over at its limit")
+    func untaken() {
+        #expect(scene.asks(1))
+        scene.answer(1, isTaken: false, after: .zero)
+        #expect(!scene.isOver(after: Self.hour - .seconds(1)) && scene.isOver(after: Self.hour))
+    }
+
+    @Test("It takes up to three times its limit while there are names that nobody has looked at")
+    func behind() {
+        #expect(!scene.isOver(after: Self.hour * 2, isBehind: true))
+        #expect(scene.isOver(after: Self.hour * 2) && !scene.isIncomplete)
+        let late = Scene()
+        #expect(!late.isOver(after: Self.hour * 3 - .seconds(1), isBehind: true))
+        #expect(late.isOver(after: Self.hour * 3, isBehind: true) && late.isIncomplete)
+    }
+
+    @Test("So many devices of each generation are asked, each by the newest it says")
+    func bounds() {
+        #expect(AccountSearch.bound == 16)
+        let generations = [Self.first] + (1...2).map { GenerationID(number: 1, list: ListDigest(rawValue: $0)) }
+        for keys in generations {
+            for number in 1...UInt8(AccountSearch.bound) {
+                #expect(scene.asks(number, under: keys, sequence: 5))
+                // Sent again, or older.
+                for sequence in [UInt64(5), 4] { #expect(!scene.asks(number, under: keys, sequence: sequence)) }
+            }
+            #expect(!scene.asks(100, under: keys, sequence: 5))
+        }
+        #expect(scene.asks(1, sequence: 6))
+    }
+
+    @Test("The outcome names the first device whose lists cannot be taken over, and has what the others know")
+    func outcome() throws {
+        let account = try TestAccount(devices: 4)
+        var own = account.devices[3].account
         let given = try own.revoke(
             [DeviceID(ed25519PublicKey: [UInt8](repeating: 7, count: 32))], with: AccountSecrets(account.key))
-        let devices = Devices(holding: good.id)
-        devices.lists.withLock {
-            $0[odd.id] = .success([GivenList(given.list, keys: nil)])
-            $0[newer.id] = .failure(.unknownFormat(2))
-            $0[good.id] = .success([given])
+        var outcome = AccountLookup.Outcome(account: account.devices[0].account)
+        func answer(_ number: Int, _ lists: Result<[GivenList], RevocationError>) -> AccountLookup.Answer {
+            let id = account.devices[number].id.description
+            let device = KnownDevices.Entry(deviceID: id, name: "", seen: 0, revision: 0)
+            return AccountLookup.Answer(device: device, lists: lists)
         }
-        let search = search(devices)
-        await search.begin(within: .seconds(3600)) { false }
-        #expect(await search.hear(try record(of: odd)))
-        try await eventually("one has answered") { devices.asked.withLock { $0.count } == 1 }
-        #expect(await search.hear(try record(of: newer)))
-        while ContinuousClock.now - start < AccountSearch.settling + .seconds(1) {
-            try await Task.sleep(for: .milliseconds(100))
-        }
-        #expect(await search.hear(try record(of: good)))
-        try await eventually("the last is asked") { devices.asked.withLock { $0.contains(good.id) } }
-        devices.release()
-        let outcome = await end(of: search).outcome
+        let answers = [
+            answer(1, .success([GivenList(given.list, keys: nil)])), answer(2, .failure(.unknownFormat(2))),
+            answer(3, .success([given])),
+        ]
+        let areTaken = answers.map { outcome.take($0) }
+        #expect(areTaken == [false, false, true])
         #expect(outcome.met.count == 3 && outcome.account.state == own.state)
-        #expect(outcome.untaken?.device.deviceID == odd.id.description && outcome.untaken?.reason == .wrongKeys)
-    }
-
-    @Test("Nobody answers: it takes its time, and three times as much while there are names that nobody has looked at")
-    func behind() async throws {
-        let limit = Duration.milliseconds(300)
-        let quick = search(Devices())
-        await quick.begin(within: limit) { false }
-        let found = await end(of: quick)
-        #expect(found.time >= limit && !found.outcome.isIncomplete)
-
-        let slow = search(Devices())
-        let before = ContinuousClock.now - start
-        await slow.begin(within: limit) { true }
-        let ended = await end(of: slow)
-        #expect(ended.time - before >= limit * AccountSearch.patience)
-        #expect(ended.outcome.isIncomplete)
-
-        let isBehind = Lock(true)
-        let recovering = search(Devices())
-        await recovering.begin(within: .seconds(1)) {
-            // At its time it is, and the next time it is not.
-            isBehind.withLock { isBehind in
-                defer { isBehind = false }
-                return isBehind
-            }
-        }
-        #expect(await !end(of: recovering).outcome.isIncomplete)
+        #expect(outcome.untaken?.device.deviceID == account.devices[1].id.description)
+        #expect(outcome.untaken?.reason == .wrongKeys)
     }
 }

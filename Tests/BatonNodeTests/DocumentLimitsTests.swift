@@ -368,62 +368,6 @@ struct DocumentLimitsTests {
         #expect(throws: HandoffError.self) { _ = try cut.take(.signatures(.with { $0.pieces = Data([1]) })) }
     }
 
-    @Test("So many devices are remembered whose lists are known; those that never said anything are forgotten first")
-    func met() {
-        var devices = MetDevices()
-        for number in 0..<MetDevices.bound - 1 { devices["member \(number)", default: .init()].revision = 1 }
-        for number in 0..<100 {
-            devices["invented \(number)", default: .init()].isBeingTold = true
-            #expect(devices.count == MetDevices.bound)
-        }
-        #expect(devices["invented 99"] != nil && devices["invented 98"] == nil)
-        #expect((0..<MetDevices.bound - 1).allSatisfy { devices["member \($0)"]?.revision == 1 })
-        for number in 0..<2 { devices["newcomer \(number)", default: .init()].revision = 1 }
-        #expect(devices.count == MetDevices.bound && devices["newcomer 1"] != nil)
-        devices["newcomer 1"] = nil
-        #expect(devices.count == MetDevices.bound - 1)
-    }
-
-    @Test("So many devices of each generation are asked while the account key is at hand, each by the newest it says")
-    func lookedUp() throws {
-        var asked = AskedDevices()
-        let (bound, first) = (AskedDevices.bound, GenerationID(number: 0, list: nil))
-        func begin(
-            _ number: Int, _ sequence: UInt64, under generation: GenerationID? = nil
-        ) throws -> (question: Int, superseded: Int?)? {
-            asked.begin(try Self.device(number), (1, sequence), under: generation ?? first)
-        }
-        for number in 0..<bound {
-            let begun = try #require(try begin(number, 5))
-            #expect(begun.superseded == nil)
-            if number > 0 { asked.end(begun.question) }
-            // Sent again, or older.
-            #expect(try begin(number, 5) == nil && begin(number, 4) == nil)
-        }
-        #expect(try begin(bound, 5) == nil)
-        // Of lists that were signed apart under one number, each has its own.
-        for list in 1...2 {
-            let generation = GenerationID(number: 1, list: ListDigest(rawValue: UInt64(list)))
-            for number in 0..<bound {
-                let begun = try #require(try begin(number, 5, under: generation))
-                asked.end(begun.question)
-            }
-            #expect(try begin(bound, 5, under: generation) == nil)
-        }
-        // Two at once, of which the older one ends for what is newer.
-        #expect(AskedDevices.boundAtOnce == 2)
-        let second = try #require(try begin(0, 6))
-        let third = try #require(try begin(0, 7))
-        #expect(second.superseded == nil && third.superseded == 1)
-        asked.end(second.question)
-        let fourth = try #require(try begin(0, 9))
-        #expect(try fourth.superseded == nil && begin(0, 8) == nil)
-        // Only what is newest of it is waited for.
-        #expect(asked.isWaiting)
-        asked.end(fourth.question)
-        #expect(!asked.isWaiting)
-    }
-
     @Test("So many devices that nothing has proved are dialled at once, half of them at one address")
     func dialled() {
         var places = DialPlaces(bound: NodeLimits().unprovedDials)

@@ -53,9 +53,6 @@ package struct AccountState: Sendable, Equatable {
         return UInt64(number) << 32 | hash
     }
 
-    /// The number in a revision.
-    package static func number(ofRevision revision: UInt64) -> UInt64 { revision >> 32 }
-
     /// This state merged with a list; equal to this state if the list has nothing new.
     ///
     /// - Throws: ``RevocationError/tooLarge`` if the result would pass a bound.

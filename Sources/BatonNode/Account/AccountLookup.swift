@@ -11,22 +11,43 @@ import FoundationEssentials
 
 /// Looks for devices of an account while the account key is at hand, and takes over what they know of its revocations.
 ///
-/// What `baton account join` does before it erases the key, and `baton devices revoke` before it signs. The key opens
+/// `baton account join` does it before it erases the key, and `baton devices revoke` before it signs. The key opens
 /// advertisements under any list (``JoiningOpener``), also under lists that were signed apart from those known here.
 package struct AccountLookup: Sendable {
-    /// What came of it.
+    /// The result of a search.
     package struct Outcome: Sendable {
         /// The account, with everything that was found.
         package var account: Account
         /// The devices that answered, which shows that they are of the account.
         package var met: [KnownDevices.Entry] = []
-        /// Who first showed lists that could not be taken over, and why; `nil` where all could. Somebody may be revoked
-        /// whom the account does not name.
+        /// The device that first showed lists that could not be taken over, and why; nil if all could. A device may be
+        /// revoked that the account does not name.
         package var untaken: (device: KnownDevices.Entry, reason: RevocationError)?
         /// Why nobody can be found: a sentence of the DNS-SD responder's.
         package var trouble: String?
         /// Whether more names are announced than there was time to look at.
         package var isIncomplete = false
+
+        /// Takes over what a device has.
+        ///
+        /// - Returns: whether its lists could be taken.
+        mutating func take(_ answer: Answer) -> Bool {
+            met.append(answer.device)
+            do throws(RevocationError) {
+                _ = try account.take(answer.lists.get())
+                return true
+            } catch {
+                if untaken == nil { untaken = (answer.device, error) }
+                return false
+            }
+        }
+    }
+
+    /// What a device has.
+    struct Answer: Sendable {
+        let device: KnownDevices.Entry
+        /// Failed if one cannot be read.
+        let lists: Result<[GivenList], RevocationError>
     }
 
     /// How long one device may take to be reached and to answer. Default 5 s.
@@ -45,47 +66,22 @@ package struct AccountLookup: Sendable {
         self.secrets = secrets
     }
 
-    /// Looks for so long, or for a second after devices have answered, but three in all, and then until those have that
-    /// were found; for three times as long where so many names are announced that they have not all been looked at by
-    /// then. Ends at once where there is no DNS-SD responder.
+    /// Looks for so long, or for a second after devices have answered, but three in all, and then until the devices that
+    /// were found have answered. It takes three times as long if so many names are announced that there was no time for
+    /// all. It ends at once if there is no DNS-SD responder.
+    @ControlLoop
     package func run(within limit: Duration) async -> Outcome {
-        let discovery: ServiceDiscovery
-        let context: TLSContext
         do {
-            discovery = ServiceDiscovery(loop: ControlLoop.loop, executor: try BlockingExecutor(name: "lookup"))
-            context = try TLSContext(identity: TLSIdentity(account.identity))
+            let discovery = ServiceDiscovery(loop: ControlLoop.loop, executor: try BlockingExecutor(name: "lookup"))
+            let context = try TLSContext(identity: TLSIdentity(account.identity))
+            let opener = JoiningOpener(secrets: secrets, ownDevice: account.identity.id)
+            let search = RunningLookup(self, within: limit, opener: opener, context: context)
+            let outcome = await search.run(with: discovery)
+            await discovery.stop()
+            return outcome
         } catch {
             return Outcome(account: account, trouble: "\(error)")
         }
-        let opener = JoiningOpener(secrets: secrets, ownDevice: account.identity.id)
-        let search = AccountSearch(for: account, opener: opener) { opened, addresses, own in
-            await ask(opened, at: addresses, through: context, having: own)
-        }
-        await search.begin(within: limit) { await discovery.isBehind }
-        do {
-            async let _: Void = listen(to: discovery, for: search)
-            for await _ in search.end {}
-        }
-        let outcome = await search.stop()
-        await discovery.stop()
-        return outcome
-    }
-
-    private func listen(to discovery: ServiceDiscovery, for search: AccountSearch) async {
-        await discovery.start()
-        for await event in discovery.events {
-            let isOfAccount = await search.hear(event)
-            guard case .record(let instance, _, _) = event else { continue }
-            // A copy of what a device said once takes no more time than its one record.
-            if isOfAccount { discovery.follow(instance) } else { discovery.reject(instance) }
-        }
-    }
-
-    /// What a device has.
-    struct Answer: Sendable {
-        let device: KnownDevices.Entry
-        /// Failed where one cannot be read.
-        let lists: Result<[GivenList], RevocationError>
     }
 
     /// Asks a device what it has.
@@ -126,6 +122,74 @@ package struct AccountLookup: Sendable {
             return Answer(device: device, lists: lists)
         } catch {
             return nil
+        }
+    }
+}
+
+/// The driver of ``AccountSearch``, for one search.
+@ControlLoop
+private final class RunningLookup {
+    /// How often it looks whether the search is over.
+    private static let pause = Duration.milliseconds(100)
+
+    private let lookup: AccountLookup
+    private let opener: JoiningOpener
+    private let context: TLSContext
+    private var search: AccountSearch
+    private var outcome: AccountLookup.Outcome
+    private var questions: [AccountSearch.Candidate: Task<Void, Never>] = [:]
+
+    init(_ lookup: AccountLookup, within limit: Duration, opener: JoiningOpener, context: TLSContext) {
+        self.lookup = lookup
+        self.opener = opener
+        self.context = context
+        search = AccountSearch(within: limit, from: .now)
+        outcome = AccountLookup.Outcome(account: lookup.account)
+    }
+
+    func run(with discovery: ServiceDiscovery) async -> AccountLookup.Outcome {
+        let listening = ControlLoop.task {
+            await discovery.start()
+            for await event in discovery.events { self.hear(event, from: discovery) }
+        }
+        while !search.isOver, outcome.trouble == nil {
+            try? await Alarm.sleep(for: Self.pause)
+            let isBehind = await discovery.isBehind
+            search.advance(to: .now, isBehind: isBehind)
+        }
+        listening.cancel()
+        await listening.value
+        for question in questions.values {
+            question.cancel()
+            await question.value
+        }
+        outcome.isIncomplete = search.isIncomplete
+        return outcome
+    }
+
+    private func hear(_ event: DiscoveryEvent, from discovery: ServiceDiscovery) {
+        switch event {
+        case .record(let instance, let interface, let txt):
+            guard let opened = try? opener.open(txt) else { return discovery.reject(instance) }
+            discovery.follow(instance)
+            ask(opened, on: interface)
+        case .responder(.unavailable(let reason, _)): outcome.trouble = reason
+        case .responder, .removed, .rotationDue, .registered: break
+        }
+    }
+
+    private func ask(_ opened: (advertisement: Advertisement, keys: GenerationKeys), on interface: UInt32) {
+        let advertisement = opened.advertisement
+        let candidate = AccountSearch.Candidate(device: advertisement.device, keys: opened.keys.id)
+        guard search.begin(candidate, (advertisement.epoch, advertisement.sequence)) else { return }
+        questions[candidate]?.cancel()
+        let addresses = PeerTable.addresses(
+            of: advertisement.content.addresses, port: advertisement.content.port, interfaces: [interface])
+        let own = outcome.account
+        questions[candidate] = ControlLoop.task { [lookup, context] in
+            let answer = await lookup.ask(opened, at: addresses, through: context, having: own)
+            let isTaken = answer.map { self.outcome.take($0) } ?? false
+            if !Task.isCancelled { self.search.end(candidate, isTaken: isTaken, at: .now) }
         }
     }
 }

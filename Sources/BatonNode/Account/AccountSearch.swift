@@ -1,159 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
-import BatonDiscovery
-import BatonEventLoop
 import BatonProtocol
-import BatonTransport
 
-/// One search of an ``AccountLookup``: hears what is announced, asks who it is of, and is over when somebody has
-/// answered or the time is up.
-@ControlLoop
-final class AccountSearch {
-    /// How long it goes on for devices under other lists, after the first has answered.
-    nonisolated static let grace = Duration.seconds(1)
-    /// How long it takes at the least: who answers first may be who was revoked, and others are heard within that time.
-    nonisolated static let settling = Duration.seconds(3)
-    /// How often it looks whether all that is announced has been looked at, once its time is up.
-    private static let pause = Duration.milliseconds(250)
-    /// By how much it may take longer for that.
-    nonisolated static let patience = 3
+/// Decides which devices an ``AccountLookup`` asks and when it is over: a value, told the time.
+struct AccountSearch {
+    /// Devices that are asked of each generation of keys. A revoked device can announce any number of devices, but only
+    /// under the keys of before.
+    static let bound = 16
+    /// How long it goes on for devices under other lists after the first has answered.
+    static let grace = Duration.seconds(1)
+    /// How long it takes at least: a revoked device may be the first to answer.
+    static let settling = Duration.seconds(3)
+    /// It takes so many times its limit at most, if not all announced names were looked at before.
+    static let patience = 3
 
-    /// Ends when the search is over.
-    nonisolated let end: AsyncStream<Never>
+    /// A device, as it is asked. Lists that were signed apart begin keys of one generation.
+    struct Candidate: Hashable {
+        let device: DeviceID
+        let keys: GenerationID
+    }
 
-    /// Asks a device what it has.
-    typealias Asking =
-        @Sendable (
-            _ opened: (advertisement: Advertisement, keys: GenerationKeys), _ addresses: [SocketAddress], _ own: Account
-        ) async -> AccountLookup.Answer?
+    private struct Question {
+        let epoch, sequence: UInt64
+        var isRunning = true
+    }
 
-    private let opener: JoiningOpener
-    private let asking: Asking
-    private let over: AsyncStream<Never>.Continuation
-    private var outcome: AccountLookup.Outcome
-    private var asked = AskedDevices()
-    private var questions: [AskedDevices.Question: Task<Void, Never>] = [:]
-    private var timer: Timer?
-    /// When it is over, but for who is being asked then and for what has not been looked at by then.
-    private var deadline: Instant = .now
-    /// Before that no answer ends it.
-    private var settled: Instant = .now
-    /// When it is over even so.
-    private var lastDeadline: Instant = .now
+    private let limit, settled, lastEnd: Instant
+    private var end: Instant
     private var isTimeUp = false
-    private var isBehind: @Sendable () async -> Bool = { false }
-    /// The newest generation of keys that anything was sealed with.
-    private var newest: UInt32 = 0
+    /// The newest question to each device.
+    private var questions: [Candidate: Question] = [:]
+    private var newestGeneration: UInt32 = 0
+    /// Whether more names are announced than there was time to look at.
+    private(set) var isIncomplete = false
 
-    /// - Parameters:
-    ///   - account: this device's part of it.
-    ///   - asking: returns nil when the device could not be asked, or did not answer in time.
-    nonisolated init(for account: Account, opener: JoiningOpener, asking: @escaping Asking) {
-        self.opener = opener
-        self.asking = asking
-        outcome = AccountLookup.Outcome(account: account)
-        (end, over) = AsyncStream.makeStream()
+    init(within limit: Duration, from now: Instant) {
+        self.limit = now + limit
+        end = self.limit
+        settled = min(now + Self.settling, self.limit)
+        lastEnd = now + limit * Self.patience
     }
 
-    /// Begins to count the time.
-    ///
-    /// - Parameter isBehind: whether there is something announced that nobody has looked at yet.
-    func begin(within limit: Duration, isBehind: @escaping @Sendable () async -> Bool) {
-        let timer = BatonEventLoop.Timer { [weak self] in Task { await self?.timeIsUp() } }
-        (deadline, lastDeadline) = (.now + limit, .now + limit * Self.patience)
-        settled = min(.now + Self.settling, deadline)
-        self.isBehind = isBehind
-        timer.schedule(at: deadline.nanoseconds)
-        self.timer = timer
+    /// Whether nobody is waited for any longer. A device that was found is waited for: it may be the one that knows
+    /// most.
+    var isOver: Bool { isTimeUp && !questions.values.contains(where: \.isRunning) }
+
+    /// - Parameter isBehind: whether something is announced that nobody has looked at yet.
+    mutating func advance(to now: Instant, isBehind: Bool) {
+        guard !isTimeUp, end <= now, !isBehind || lastEnd <= now else { return }
+        (isTimeUp, isIncomplete) = (true, isBehind)
     }
 
-    /// Takes what discovery says.
+    /// A device is announced. Somebody else may send again what it announced before, so it is asked once more by each
+    /// newer advertisement, and the question before ends.
     ///
-    /// - Returns: whether an advertisement is none of the account's.
-    func hear(_ event: DiscoveryEvent) -> Bool {
-        switch event {
-        case .record(_, let interface, let txt) where !isTimeUp:
-            guard let opened = try? opener.open(txt) else { return false }
-            ask(opened, on: interface)
-        case .responder(.unavailable(let reason, _)):
-            outcome.trouble = reason
-            over.finish()
-        case _:
-            break
+    /// - Returns: whether to ask it.
+    mutating func begin(_ candidate: Candidate, _ moment: (epoch: UInt64, sequence: UInt64)) -> Bool {
+        guard !isTimeUp else { return false }
+        if candidate.keys.number > newestGeneration {
+            newestGeneration = candidate.keys.number
+            // The devices that answered before do not know what this one knows.
+            end = limit
         }
+        if let last = questions[candidate] {
+            guard moment > (last.epoch, last.sequence) else { return false }
+        } else if questions.keys.count(where: { $0.keys == candidate.keys }) >= Self.bound {
+            return false
+        }
+        questions[candidate] = Question(epoch: moment.epoch, sequence: moment.sequence)
         return true
     }
 
-    /// Ends what still runs.
+    /// The last question to a device has ended.
     ///
-    /// - Returns: what came of it.
-    func stop() async -> AccountLookup.Outcome {
-        timer?.cancel()
-        isTimeUp = true
-        for question in questions.values {
-            question.cancel()
-            await question.value
-        }
-        return outcome
-    }
-
-    private func ask(_ opened: (advertisement: Advertisement, keys: GenerationKeys), on interface: UInt32) {
-        let (advertisement, generation) = (opened.advertisement, opened.keys.generation)
-        if generation > newest {
-            newest = generation
-            // Whoever answered before does not know what this one knows.
-            timer?.schedule(at: deadline.nanoseconds)
-        }
-        let moment = (advertisement.epoch, advertisement.sequence)
-        guard let begun = asked.begin(advertisement.device, moment, under: opened.keys.id) else { return }
-        if let superseded = begun.superseded { questions[superseded]?.cancel() }
-        let addresses = PeerTable.addresses(
-            of: advertisement.content.addresses, port: advertisement.content.port, interfaces: [interface])
-        let own = outcome.account
-        questions[begun.question] = Task {
-            let answer = await asking(opened, addresses, own)
-            end(begun.question)
-            if let answer { take(answer, under: generation) }
-            endIfOver()
-        }
-    }
-
-    private func end(_ question: AskedDevices.Question) {
-        asked.end(question)
-        questions[question] = nil
-    }
-
-    private func take(_ answer: AccountLookup.Answer, under generation: UInt32) {
-        outcome.met.append(answer.device)
-        do throws(RevocationError) {
-            _ = try outcome.account.take(answer.lists.get())
-        } catch {
-            if outcome.untaken == nil { outcome.untaken = (answer.device, error) }
-            // Nor does it shorten the search for those who can tell it.
-            return
-        }
-        // Whoever was revoked has only keys of before, and does not shorten the search for those who know that.
-        if !isTimeUp, generation == newest {
-            timer?.schedule(at: min(max(.now + Self.grace, settled), deadline).nanoseconds)
-        }
-    }
-
-    private func timeIsUp() async {
-        let isBehind = await isBehind()
-        // Something may have been heard meanwhile that gives it more time.
-        guard !isTimeUp, timer?.isScheduled != true else { return }
-        guard !isBehind || lastDeadline <= .now else {
-            timer?.schedule(after: Self.pause)
-            return
-        }
-        outcome.isIncomplete = isBehind
-        isTimeUp = true
-        endIfOver()
-    }
-
-    /// Who was found is waited for: it may be the one who knows most.
-    private func endIfOver() {
-        if isTimeUp, !asked.isWaiting { over.finish() }
+    /// - Parameter isTaken: whether there was an answer, and its lists were taken over. Other answers do not shorten
+    ///   the search.
+    mutating func end(_ candidate: Candidate, isTaken: Bool, at now: Instant) {
+        questions[candidate]?.isRunning = false
+        // A revoked device has only older keys, and does not shorten the search for those that know of it.
+        guard isTaken, candidate.keys.number == newestGeneration else { return }
+        end = min(max(now + Self.grace, settled), limit)
     }
 }

@@ -64,18 +64,14 @@ extension [WireSignedList] {
     func read(
         wrappedBy key: KeyEncryptionKey, by authority: AuthorityKey
     ) throws(RevocationError) -> [GivenList] {
-        var given: [GivenList] = []
-        for list in self { given.append(try GivenList(list, wrappedBy: key, authority: authority)) }
-        return given
+        try map { (list) throws(RevocationError) in try GivenList(list, wrappedBy: key, authority: authority) }
     }
 }
 
 extension Account {
     /// The lists of this account, with keys, as they travel.
     package func travellingLists(wrappedBy key: KeyEncryptionKey) throws(HandoffError) -> [WireSignedList] {
-        var lists: [WireSignedList] = []
-        for given in givenLists { lists.append(try WireSignedList(given, wrappedBy: key)) }
-        return lists
+        try givenLists.map { (given) throws(HandoffError) in try WireSignedList(given, wrappedBy: key) }
     }
 }
 

@@ -36,7 +36,7 @@ final class CurrentAccount: Sendable {
 
     /// Takes lists over.
     ///
-    /// - Returns: the account with them, or nil where they said nothing new.
+    /// - Returns: the account with them, or nil if they said nothing new.
     func take(_ lists: [GivenList]) throws(RevocationError) -> Account? {
         try account.withLock { account throws(RevocationError) in try account.take(lists) ? account : nil }
     }

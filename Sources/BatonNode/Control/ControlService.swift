@@ -158,7 +158,7 @@ struct ControlService: Sendable {
         try await stream.respond(.devices(.with { $0.listsApart = current.state.isApart }))
         for peer in directory.all {
             // The user asks who there is: what is only announced is met, and is shown as what it is the next time.
-            if peer.isPresent, !peer.isProved { Task { await exchange.inform(peer.device.description) } }
+            if peer.isPresent, !peer.isProved { exchange.inform(peer.device.description) }
             try await stream.send(
                 record: WireDevice.with {
                     $0.name = peer.name

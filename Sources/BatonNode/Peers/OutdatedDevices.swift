@@ -1,32 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
-import BatonEventLoop
 import BatonProtocol
 
-/// Devices that are not known here and seal with keys of an older generation: who slept through a revocation and is met
-/// for the first time; and who was revoked, has these keys for good, and makes himself a new identity with them.
+/// Unknown devices that seal with keys of an older generation, and the order in which they get a turn: a value, told
+/// the time.
 ///
-/// A pure value, told the time. An advertisement does not tell the one from the other, the certificate of a connection
-/// does. So what they say counts for nothing but the dial that lets the first kind catch up, and few have their turn at
-/// a time: they are not listed, not remembered, and take nobody's place. The others wait in a line, where who had no
-/// turn yet goes before who had one: a thief's identities do not take turns with each other alone.
+/// Such a device may have slept through a revocation, or it may be a revoked device under a new identity. Only the
+/// certificate of a connection tells which. So what it says counts for nothing but the dial that lets it catch up, and
+/// few have their turn at a time. They are not listed, not remembered, and take nobody's place. A device that had no
+/// turn goes before one that had: the identities of an attacker do not take turns with each other alone.
 struct OutdatedDevices {
     /// Those that may be dialled at a time.
     static var bound: Int { 4 }
     /// How long each has for it before another may.
     static var turn: Duration { .seconds(20) }
-    /// Those that wait; under 64 KiB. One more is heard again later, unless it had no turn, or one longer ago, and
-    /// takes the place of one that had.
+    /// Those that wait; under 64 KiB.
     static var waitingBound: Int { 32 }
-    /// Those of them that name the same address, likewise: whoever makes up ever new ones at his own keeps nobody else
-    /// from the line.
+    /// Those that wait and name the same address. So an attacker who invents devices at one address keeps no other
+    /// device from the line.
     static var waitingBoundAtAddress: Int { 4 }
-    /// Devices of which is remembered that they had a turn, 32 bytes each; beyond it the one is forgotten whose was
-    /// longest ago.
+    /// Devices that had a turn and are remembered for that, under 100 bytes each; then the oldest is forgotten.
     static var servedBound: Int { 256 }
 
-    /// What was heard last of a device that waits.
+    /// What was heard last of a device.
     private struct Heard {
         let advertisement: Advertisement
         let keys: GenerationKeys
@@ -35,27 +32,30 @@ struct OutdatedDevices {
         let at: Instant
         let unixTime: UInt64
 
-        /// Whether it names an address that another one names as well.
-        func isAtAddress(of other: Heard) -> Bool {
+        func sharesAddress(with other: Heard) -> Bool {
             advertisement.content.addresses.contains(where: other.advertisement.content.addresses.contains)
         }
 
-        /// Whether it is older than another: sent again by somebody else.
+        /// Whether it is older than another: somebody else has sent it again.
         func isOlder(than other: Heard) -> Bool {
             let (own, others) = (advertisement, other.advertisement)
             return (own.epoch, own.sequence) < (others.epoch, others.sequence)
         }
 
-        /// After that it is no more what the device says.
+        /// When it counts no longer.
         var end: Instant { at + .seconds(Int(advertisement.content.timeToLive)) }
     }
 
+    private enum State {
+        case waiting(Heard)
+        case turn(Heard, since: Instant)
+        /// Only the turn that it had is remembered.
+        case gone
+    }
+
     private var table: PeerTable
-    private var admitted: [DeviceID: (since: Instant, heard: Heard)] = [:]
-    /// In the order in which they came.
-    private var waiting: [Heard] = []
-    /// Who had a turn, or has it; whose began last comes last.
-    private var served: [DeviceID] = []
+    /// In the order of their turns: new devices as they came, then those that had one, as it began.
+    private var line: [(device: DeviceID, state: State, isServed: Bool)] = []
 
     init(keys: GenerationKeys) {
         table = PeerTable(keys: keys)
@@ -71,76 +71,78 @@ struct OutdatedDevices {
         _ advertisement: Advertisement, keys: GenerationKeys, instance: String, interface: UInt32, now: Instant,
         unixTime: UInt64
     ) -> [DeviceID] {
-        for (device, turn) in admitted where now - turn.since >= Self.turn {
-            admitted[device] = nil
-            table.remove(device: device)
-        }
+        expire(at: now)
         let heard = Heard(
             advertisement: advertisement, keys: keys, instance: instance, interface: interface, at: now,
             unixTime: unixTime)
-        waiting.removeAll { $0.end <= now }
-        var turns: [DeviceID] = []
-        if let turn = admitted[advertisement.device] {
-            guard !heard.isOlder(than: turn.heard) else { return [] }
-            admitted[advertisement.device]?.heard = heard
-            show(heard)
-            turns = [advertisement.device]
-        } else {
-            line(up: heard)
+        var shown: [Heard] = []
+        let place = line.firstIndex { $0.device == advertisement.device }
+        switch place.map({ ($0, line[$0].state) }) {
+        case (let place, .turn(let last, let since))?:
+            guard !heard.isOlder(than: last) else { break }
+            line[place].state = .turn(heard, since: since)
+            shown.append(heard)
+        case (let place, .waiting(let last))?:
+            if !heard.isOlder(than: last) { line[place].state = .waiting(heard) }
+        case (_, .gone)?, nil:
+            lineUp(heard, at: place)
         }
-        while admitted.count < Self.bound, let next = nextInLine {
-            let heard = waiting.remove(at: next)
-            let device = heard.advertisement.device
-            admitted[device] = (now, heard)
-            served.removeAll { $0 == device }
-            served.append(device)
-            if served.count > Self.servedBound { served.removeFirst() }
-            show(heard)
-            turns.append(device)
+        while line.count(where: { if case .turn = $0.state { true } else { false } }) < Self.bound,
+            let next = waiting.first
+        {
+            line.remove(at: next.place)
+            line.append((next.heard.advertisement.device, .turn(next.heard, since: now), isServed: true))
+            shown.append(next.heard)
         }
-        return turns
+        if line.count(where: \.isServed) > Self.servedBound, let first = firstServed { line[first].isServed = false }
+        for heard in shown {
+            table.receive(
+                heard.advertisement, keys: heard.keys, isOutdated: true, instance: heard.instance,
+                interface: heard.interface, now: heard.at, unixTime: heard.unixTime)
+        }
+        return shown.map(\.advertisement.device)
     }
 
     /// It is known by now, or of the account no more.
     mutating func remove(_ device: DeviceID) {
-        admitted[device] = nil
-        waiting.removeAll { $0.advertisement.device == device }
+        for place in line.indices where line[place].device == device { line[place].state = .gone }
         table.remove(device: device)
     }
 
-    /// What a device says that has its turn.
-    private mutating func show(_ heard: Heard) {
-        table.receive(
-            heard.advertisement, keys: heard.keys, isOutdated: true, instance: heard.instance,
-            interface: heard.interface, now: heard.at, unixTime: heard.unixTime)
+    private var firstServed: Int? { line.firstIndex(where: \.isServed) }
+
+    private var waiting: [(place: Int, heard: Heard)] {
+        line.enumerated().compactMap { if case .waiting(let heard) = $1.state { ($0, heard) } else { nil } }
     }
 
-    private mutating func line(up heard: Heard) {
-        let device = heard.advertisement.device
-        if let place = waiting.firstIndex(where: { $0.advertisement.device == device }) {
-            if !heard.isOlder(than: waiting[place]) { waiting[place] = heard }
-            return
+    /// Ends the turns that are over, and forgets what counts no longer.
+    private mutating func expire(at now: Instant) {
+        for place in line.indices {
+            switch line[place].state {
+            case .turn(_, let since) where now - since >= Self.turn: remove(line[place].device)
+            case .waiting(let heard) where heard.end <= now: line[place].state = .gone
+            case .waiting, .turn, .gone: break
+            }
         }
-        let neighbours = waiting.indices.filter { heard.isAtAddress(of: waiting[$0]) }
+        line.removeAll { if case .gone = $0.state { !$0.isServed } else { false } }
+    }
+
+    /// Takes a device into the line. If there is no room it takes the place of the one whose turn was last, unless its
+    /// own turn was later. So nobody keeps the line full of devices of their own.
+    ///
+    /// - Parameter place: of a device that had a turn.
+    private mutating func lineUp(_ heard: Heard, at place: Int?) {
+        let newPlace = place ?? firstServed ?? line.endIndex
+        let neighbours = waiting.filter { $0.heard.sharesAddress(with: heard) }
         let isShareFull = neighbours.count >= Self.waitingBoundAtAddress
-        guard isShareFull || waiting.count >= Self.waitingBound else { return waiting.append(heard) }
-        // Whose turn was last makes room for who had none, or one that is longer ago: no thief's identities keep the
-        // line to themselves, whatever addresses they name.
-        let others = isShareFull ? neighbours : Array(waiting.indices)
-        guard let last = others.max(by: { lastTurn(waiting[$0]) < lastTurn(waiting[$1]) }),
-            lastTurn(waiting[last]) > lastTurn(heard)
-        else { return }
-        waiting.remove(at: last)
-        waiting.append(heard)
-    }
-
-    /// The place in the line of who is next: the first that had no turn, else whose turn was longest ago.
-    private var nextInLine: Int? {
-        waiting.indices.min { left, right in
-            (lastTurn(waiting[left]), left) < (lastTurn(waiting[right]), right)
+        if isShareFull || waiting.count >= Self.waitingBound {
+            guard let last = (isShareFull ? neighbours : waiting).last, last.place >= newPlace else { return }
+            line[last.place].state = .gone
+        }
+        if let place {
+            line[place].state = .waiting(heard)
+        } else {
+            line.insert((heard.advertisement.device, .waiting(heard), isServed: false), at: newPlace)
         }
     }
-
-    /// Rises with each turn; -1 where there was none.
-    private func lastTurn(_ heard: Heard) -> Int { served.firstIndex(of: heard.advertisement.device) ?? -1 }
 }

@@ -125,7 +125,7 @@ final class AutomaticAcceptance {
     private func carryOut(_ effect: Acceptance<Document>.Effect) {
         switch effect {
         case .fetch(let document): Task { await fetch(document) }
-        case .meet(let document): Task { await exchange.inform(document.device) }
+        case .meet(let document): exchange.inform(document.device)
         case .keep(let lines): keep(lines)
         case .leaveToUser(let document):
             guard let unsaid = fullness.note(at: .now) else { break }

@@ -3,7 +3,7 @@
 import BatonProtocol
 import Testing
 
-@testable import BatonNode
+@testable import BatonCore
 
 @Suite("Records that are tried with all keys")
 struct FullKeyringRetriesTests {

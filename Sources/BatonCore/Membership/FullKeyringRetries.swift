@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import BatonProtocol
+package import BatonProtocol
 
 /// Decides which records are tried with every key of the account, after the keys that their instance name suggests did
-/// not open them. Keeps records that came too early. A pure value, told the time.
+/// not open them. Keeps records that came too early. A value, told the time.
 ///
 /// - If no record were tried with all keys, one packet could hide a device: a copy of another device's record under the
 ///   name of a device that slept through a revocation.
@@ -11,32 +11,38 @@ import BatonProtocol
 /// - If early records were dropped, one packet just before the device's own would hide it.
 ///
 /// So a flood can hide a device while it lasts, and a few packets cannot.
-struct FullKeyringRetries {
+package struct FullKeyringRetries: Sendable {
     /// A record that came under an instance name.
-    struct Record: Equatable {
-        let instance: String
-        let interface: UInt32
-        let txt: [UInt8]
+    package struct Record: Sendable, Equatable {
+        package let instance: String
+        package let interface: UInt32
+        package let txt: [UInt8]
+
+        package init(instance: String, interface: UInt32, txt: [UInt8]) {
+            (self.instance, self.interface, self.txt) = (instance, interface, txt)
+        }
     }
 
     /// The time in which a name is tried once.
-    static var interval: Duration { .seconds(1) }
+    package static let interval = Duration.seconds(1)
     /// Names that are tried within ``interval``: at most 40 ms of CPU a second.
-    static var bound: Int { 20 }
+    package static let bound = 20
     /// Records of one name that wait for their turn. One more is dropped.
-    static var waitingOfOne: Int { 4 }
+    package static let waitingOfOne = 4
     /// Records that wait in all, of at most 1,200 bytes each.
-    static var waitingBound: Int { 64 }
+    package static let waitingBound = 64
 
     /// The names that were tried within the last interval, oldest first.
     private var tried: [(name: String, at: Instant)] = []
     /// In the order of arrival.
     private var waiting: [Record] = []
 
+    package init() {}
+
     /// Registers a record that has come.
     ///
     /// - Returns: whether to try it now. If not, it may wait for its turn.
-    mutating func admit(_ record: Record, at now: Instant) -> Bool {
+    package mutating func admit(_ record: Record, at now: Instant) -> Bool {
         forgetTried(at: now)
         if waiting.allSatisfy({ $0.instance != record.instance && !isFree($0.instance) }), isFree(record.instance) {
             tried.append((record.instance, now))
@@ -50,20 +56,20 @@ struct FullKeyringRetries {
     }
 
     /// Removes and returns the next record whose turn has come.
-    mutating func next(at now: Instant) -> Record? {
+    package mutating func next(at now: Instant) -> Record? {
         forgetTried(at: now)
         guard let index = waiting.firstIndex(where: { isFree($0.instance) }) else { return nil }
         tried.append((waiting[index].instance, now))
         return waiting.remove(at: index)
     }
 
-    /// The time of the next turn; `nil` if nothing waits.
-    var nextTurn: Instant? {
+    /// The time of the next turn; nil if nothing waits.
+    package var nextTurn: Instant? {
         waiting.isEmpty ? nil : tried.first.map { $0.at + Self.interval } ?? Instant(nanoseconds: 0)
     }
 
     /// Drops the waiting records of a name.
-    mutating func forget(_ instance: String) { waiting.removeAll { $0.instance == instance } }
+    package mutating func forget(_ instance: String) { waiting.removeAll { $0.instance == instance } }
 
     private mutating func forgetTried(at now: Instant) { tried.removeAll { now - $0.at >= Self.interval } }
 
