@@ -246,7 +246,7 @@ private struct Walk {
             scene.pass(.seconds(1))
             act("a second passes") { _ in }
         }
-        if let lacking = devices.first(where: { scene.core.lacksWord(of: $0) }) { violation = "\(lacking) was not told" }
+        for device in devices where scene.core.lacksWord(of: device) { violation = "\(device) was not told" }
         act("stored") { [number] in $0.stored(revision(number)) }
         scene.pass(.seconds(15))
         if scene.core.nextDeadline != nil { violation = "a deadline is left" }

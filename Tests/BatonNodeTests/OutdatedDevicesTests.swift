@@ -19,7 +19,7 @@ struct OutdatedDevicesTests {
     private struct Scene {
         let account: TestAccount
         let directory: PeerDirectory
-        /// Of which no responder is asked: what the directory wants to hear of is what counts.
+        /// Its responder is not asked. The tests look at which instances the directory wants to hear of.
         let discovery: ServiceDiscovery
         private let (oldKeys, newKeys): (GenerationKeys, GenerationKeys)
 
@@ -43,7 +43,7 @@ struct OutdatedDevicesTests {
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         }
 
-        /// What a device with this identity announces under the older keys.
+        /// Hears an advertisement of an identity under the older keys.
         func announce(_ identity: DeviceIdentity, under instance: String) async throws {
             await hear(try text(of: identity), under: instance)
         }
@@ -148,7 +148,7 @@ struct OutdatedDevicesTests {
         for instance in [back, clone] { await scene.hear(old, under: instance) }
         #expect(await scene.isHeard(back))
         #expect(await scene.directory.present.count == 1)
-        // One that has shown nothing else is passed over from then on.
+        // An instance that has shown nothing else is passed over from then on.
         #expect(await !scene.isHeard(clone))
     }
 
@@ -216,7 +216,7 @@ struct OutdatedDevicesTests {
         let (device, other) = (scene.account.devices[1], scene.account.devices[3].account.identity)
         let copied = try scene.text(of: other, isCurrent: true)
         for instance in ["a", "n"] { await scene.hear(copied, under: instance) }
-        // What takes the turn that the device itself would have had, and what stands before it for the next ones.
+        // Noise takes the turn of the device, and stands before it for the next turns.
         var noise = copied
         for _ in 0..<(isJust ? FullKeyringRetries.waitingOfOne : 0) {
             noise[noise.count - 1] &+= 1
@@ -368,7 +368,7 @@ struct OutdatedDevicesTests {
         #expect(fresh.hear(1000, at: 1).isEmpty)
         _ = fresh.hear(0, at: 20)
         #expect(fresh.hear(1000, at: 21).isEmpty)
-        // What was said two minutes ago is said no more.
+        // Nothing that was said two minutes ago counts.
         #expect(fresh.hear(2000, at: 200) == [fresh.device(2000)])
         #expect(!fresh.hasTurn(20) && !fresh.hasTurn(1000))
     }

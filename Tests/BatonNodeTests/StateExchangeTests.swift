@@ -86,7 +86,7 @@ struct StateExchangeTests {
             return connection
         }
 
-        /// What the user's command gives the node.
+        /// Gives the node lists, as the user's command does.
         ///
         /// - Parameter wrapping: what the keys are wrapped with; what this device's programs wrap with if nil.
         func adopt(_ lists: [GivenList], wrappedBy wrapping: KeyEncryptionKey? = nil) async throws {
@@ -126,7 +126,7 @@ struct StateExchangeTests {
         let merged = try scene.store.load()
         #expect(merged.state.isApart && merged.state.number == 1)
         #expect(merged.state.revoked == ofNode.union([lost]))
-        // What it gives now makes the same of the member.
+        // With the lists that the node gives now, the member has the same.
         let given = try await connection.accountState(asking: member.state.revision, within: .seconds(60))
         let authority = member.identity.authorityKey
         #expect(try member.take(given.lists.map { try GivenList($0, wrappedBy: given.key, authority: authority) }))

@@ -5,8 +5,8 @@ package import BatonProtocol
 /// Decides which records are tried with every key of the account, after the keys that their instance name suggests did
 /// not open them. Keeps records that came too early. A value, told the time.
 ///
-/// - If no record were tried with all keys, one packet could hide a device: a copy of another device's record under the
-///   name of a device that slept through a revocation.
+/// - If no record were tried with all keys, one packet could hide a device that slept through a revocation: a copy of
+///   another device's record under its name.
 /// - If every record were tried, an attacker who sends thousands a second would cost up to 2 ms of CPU for each.
 /// - If early records were dropped, one packet just before the device's own would hide it.
 ///

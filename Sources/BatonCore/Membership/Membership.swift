@@ -2,8 +2,8 @@
 
 package import BatonProtocol
 
-/// The revocation lists that the devices of the account have, as far as this device knows: a value that decides which
-/// device is asked or told next, and is told the time.
+/// The revocation lists that the devices of the account are known to have: a value that decides which device is asked
+/// or told next. It is told the time.
 ///
 /// A *revision* stands for the lists of a device; its upper half is the number of the newest. Two devices that meet
 /// compare revisions, and a device that may lack something asks. The question says what the asking device has, and the
@@ -35,7 +35,7 @@ package struct Membership: Sendable {
     }
 
     private struct Device: Sendable {
-        /// What it said last that it has.
+        /// The lists that it said last that it has.
         var revision: UInt64?
         /// Both revisions at the last question on a meeting. The same question again would tell nothing new.
         var asked: [UInt64] = []

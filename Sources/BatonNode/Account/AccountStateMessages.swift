@@ -7,12 +7,12 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 
-/// What a device tells of the revocation lists that it has.
+/// The answer of a device about its revocation lists.
 struct ToldState: Sendable {
     let revision: UInt64
     /// At most ``AccountState/maximumLists``.
     let lists: [WireSignedList]
-    /// What the keys in the lists are wrapped with.
+    /// Wraps the keys in the lists.
     let key: KeyEncryptionKey
 }
 

@@ -15,7 +15,7 @@ final class CurrentAccount: Sendable {
     /// The account as it is now.
     var value: Account { account.withLock { $0 } }
 
-    /// What opens the advertisements that can be opened now.
+    /// Opens the advertisements that can be opened now.
     var opener: AdvertisementOpener {
         let account = value
         return AdvertisementOpener(keys: account.keys, ownDevice: account.identity.id)

@@ -6,7 +6,7 @@ import BatonTLS
 import BatonTransport
 import FoundationEssentials
 
-/// What the keys of a revocation list are wrapped with on their way (a key-encryption key in the words of RFC 3394).
+/// Wraps the keys of a revocation list on their way (a key-encryption key in the words of RFC 3394).
 ///
 /// TLS and the local socket keep others from them anyway. It is for the buffers of messages, streams, TLS and the
 /// kernel that they go through: none is wiped, so none may hold them in the clear.

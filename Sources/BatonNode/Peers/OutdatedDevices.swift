@@ -11,19 +11,19 @@ import BatonProtocol
 /// few have their turn at a time. They are not listed, not remembered, and take nobody's place. A device that had no
 /// turn goes before one that had: the identities of an attacker do not take turns with each other alone.
 struct OutdatedDevices {
-    /// Those that may be dialled at a time.
+    /// Devices that may be dialled at a time.
     static var bound: Int { 4 }
     /// How long each has for it before another may.
     static var turn: Duration { .seconds(20) }
-    /// Those that wait; under 64 KiB.
+    /// Devices that wait; under 64 KiB.
     static var waitingBound: Int { 32 }
-    /// Those that wait and name the same address. So an attacker who invents devices at one address keeps no other
+    /// Devices that wait and name the same address. So an attacker who invents devices at one address keeps no other
     /// device from the line.
     static var waitingBoundAtAddress: Int { 4 }
-    /// Devices that had a turn and are remembered for that, under 100 bytes each; then the oldest is forgotten.
+    /// Devices that had a turn and are remembered for that, under 100 bytes each; the oldest is forgotten first.
     static var servedBound: Int { 256 }
 
-    /// What was heard last of a device.
+    /// The last advertisement that was heard of a device.
     private struct Heard {
         let advertisement: Advertisement
         let keys: GenerationKeys
