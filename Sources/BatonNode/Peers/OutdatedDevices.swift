@@ -23,36 +23,17 @@ struct OutdatedDevices {
     /// Devices that had a turn and are remembered for that, under 100 bytes each; the oldest is forgotten first.
     static var servedBound: Int { 256 }
 
-    /// The last advertisement that was heard of a device.
-    private struct Heard {
-        let advertisement: Advertisement
-        let keys: GenerationKeys
-        let instance: String
-        let interface: UInt32
-        let at: Instant
-        let unixTime: UInt64
-
-        func sharesAddress(with other: Heard) -> Bool {
-            advertisement.content.addresses.contains(where: other.advertisement.content.addresses.contains)
-        }
-
-        /// Whether it is older than another: somebody else has sent it again.
-        func isOlder(than other: Heard) -> Bool {
-            let (own, others) = (advertisement, other.advertisement)
-            return (own.epoch, own.sequence) < (others.epoch, others.sequence)
-        }
-
-        /// When it counts no longer.
-        var end: Instant { at + .seconds(Int(advertisement.content.timeToLive)) }
-    }
-
     private enum State {
-        case waiting(Heard)
-        case turn(Heard, since: Instant)
+        /// Its advertisement counts until the end.
+        case waiting(Advertisement, end: Instant)
+        case turn(Advertisement, since: Instant)
         /// Only the turn that it had is remembered.
         case gone
+
+        var isTurn: Bool { if case .turn = self { true } else { false } }
     }
 
+    /// The devices of the line, as they can be dialled.
     private var table: PeerTable
     /// In the order of their turns: new devices as they came, then those that had one, as it began.
     private var line: [(device: DeviceID, state: State, isServed: Bool)] = []
@@ -61,7 +42,10 @@ struct OutdatedDevices {
         table = PeerTable(keys: keys)
     }
 
-    subscript(device: DeviceID) -> Peer? { table.peers[device] }
+    /// A device that has its turn.
+    subscript(device: DeviceID) -> Peer? {
+        line.contains { $0.device == device && $0.state.isTurn } ? table.peers[device] : nil
+    }
 
     /// Takes an advertisement that was opened with older keys.
     ///
@@ -72,55 +56,58 @@ struct OutdatedDevices {
         unixTime: UInt64
     ) -> [DeviceID] {
         expire(at: now)
-        let heard = Heard(
-            advertisement: advertisement, keys: keys, instance: instance, interface: interface, at: now,
-            unixTime: unixTime)
-        var shown: [Heard] = []
-        let place = line.firstIndex { $0.device == advertisement.device }
+        let device = advertisement.device
+        let end = now + .seconds(Int(advertisement.content.timeToLive))
+        let place = line.firstIndex { $0.device == device }
+        var turns: [DeviceID] = []
+        var counts = true
         switch place.map({ ($0, line[$0].state) }) {
-        case (let place, .turn(let last, let since))?:
-            guard !heard.isOlder(than: last) else { break }
-            line[place].state = .turn(heard, since: since)
-            shown.append(heard)
-        case (let place, .waiting(let last))?:
-            if !heard.isOlder(than: last) { line[place].state = .waiting(heard) }
-        case (_, .gone)?, nil:
-            lineUp(heard, at: place)
+        // Somebody else may send again what a device said before.
+        case (_, .turn(let last, _))? where advertisement.isOlder(than: last),
+            (_, .waiting(let last, _))? where advertisement.isOlder(than: last):
+            counts = false
+        case (let place, .turn(_, let since))?:
+            line[place].state = .turn(advertisement, since: since)
+            turns.append(device)
+        case (let place, .waiting)?: line[place].state = .waiting(advertisement, end: end)
+        case (_, .gone)?, nil: counts = lineUp(advertisement, until: end, at: place)
         }
-        while line.count(where: { if case .turn = $0.state { true } else { false } }) < Self.bound,
-            let next = waiting.first
-        {
-            line.remove(at: next.place)
-            line.append((next.heard.advertisement.device, .turn(next.heard, since: now), isServed: true))
-            shown.append(next.heard)
+        if counts {
+            table.receive(
+                advertisement, keys: keys, isOutdated: true, instance: instance, interface: interface, now: now,
+                unixTime: unixTime)
+        }
+        while line.count(where: \.state.isTurn) < Self.bound, let next = waiting.first {
+            let device = line.remove(at: next.place).device
+            line.append((device, .turn(next.advertisement, since: now), isServed: true))
+            turns.append(device)
         }
         if line.count(where: \.isServed) > Self.servedBound, let first = firstServed { line[first].isServed = false }
-        for heard in shown {
-            table.receive(
-                heard.advertisement, keys: heard.keys, isOutdated: true, instance: heard.instance,
-                interface: heard.interface, now: heard.at, unixTime: heard.unixTime)
-        }
-        return shown.map(\.advertisement.device)
+        return turns
     }
 
     /// It is known by now, or of the account no more.
     mutating func remove(_ device: DeviceID) {
-        for place in line.indices where line[place].device == device { line[place].state = .gone }
-        table.remove(device: device)
+        for place in line.indices where line[place].device == device { leave(place) }
+    }
+
+    private mutating func leave(_ place: Int) {
+        line[place].state = .gone
+        table.remove(device: line[place].device)
     }
 
     private var firstServed: Int? { line.firstIndex(where: \.isServed) }
 
-    private var waiting: [(place: Int, heard: Heard)] {
-        line.enumerated().compactMap { if case .waiting(let heard) = $1.state { ($0, heard) } else { nil } }
+    private var waiting: [(place: Int, advertisement: Advertisement)] {
+        line.enumerated().compactMap { if case .waiting(let said, _) = $1.state { ($0, said) } else { nil } }
     }
 
     /// Ends the turns that are over, and forgets what counts no longer.
     private mutating func expire(at now: Instant) {
         for place in line.indices {
             switch line[place].state {
-            case .turn(_, let since) where now - since >= Self.turn: remove(line[place].device)
-            case .waiting(let heard) where heard.end <= now: line[place].state = .gone
+            case .turn(_, let since) where now - since >= Self.turn: leave(place)
+            case .waiting(_, let end) where end <= now: leave(place)
             case .waiting, .turn, .gone: break
             }
         }
@@ -131,18 +118,24 @@ struct OutdatedDevices {
     /// own turn was later. So nobody keeps the line full of devices of their own.
     ///
     /// - Parameter place: of a device that had a turn.
-    private mutating func lineUp(_ heard: Heard, at place: Int?) {
+    /// - Returns: whether it is in the line.
+    private mutating func lineUp(_ advertisement: Advertisement, until end: Instant, at place: Int?) -> Bool {
         let newPlace = place ?? firstServed ?? line.endIndex
-        let neighbours = waiting.filter { $0.heard.sharesAddress(with: heard) }
+        let addresses = advertisement.content.addresses
+        let neighbours = waiting.filter { $0.advertisement.content.addresses.contains(where: addresses.contains) }
         let isShareFull = neighbours.count >= Self.waitingBoundAtAddress
         if isShareFull || waiting.count >= Self.waitingBound {
-            guard let last = (isShareFull ? neighbours : waiting).last, last.place >= newPlace else { return }
-            line[last.place].state = .gone
+            guard let last = (isShareFull ? neighbours : waiting).last?.place, last >= newPlace else { return false }
+            leave(last)
         }
-        if let place {
-            line[place].state = .waiting(heard)
-        } else {
-            line.insert((heard.advertisement.device, .waiting(heard), isServed: false), at: newPlace)
-        }
+        if place == nil { line.insert((advertisement.device, .gone, isServed: false), at: newPlace) }
+        line[newPlace].state = .waiting(advertisement, end: end)
+        return true
+    }
+}
+
+extension Advertisement {
+    fileprivate func isOlder(than other: Advertisement) -> Bool {
+        (epoch, sequence) < (other.epoch, other.sequence)
     }
 }
