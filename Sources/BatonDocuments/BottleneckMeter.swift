@@ -5,7 +5,7 @@ package import BatonProtocol
 /// The bottleneck of a transfer: the stage that took most of the last two seconds.
 ///
 /// A pure value: time comes in with every call, on a monotonic clock. The time of a stage counts for 1/e after
-/// ``memory``. One that hangs has not taken anything yet: it counts while it lasts, from ``patience`` on.
+/// ``memory``. A stage that hangs counts while it lasts, from ``patience`` on.
 package struct BottleneckMeter: Sendable, Hashable {
     private struct Stage: Hashable {
         let name: Bottleneck
@@ -32,18 +32,18 @@ package struct BottleneckMeter: Sendable, Hashable {
 
     /// Takes note that a stage took so long, until now.
     package mutating func add(_ stage: Bottleneck, _ duration: Duration, now: Instant) {
-        let elapsed = now > last ? (now - last).seconds : 0
+        let elapsed = now > last ? (now - last).inSeconds : 0
         last = max(last, now)
         // Of the exponential function this is near enough, and needs no library.
-        let kept = 1 / (1 + elapsed / Self.memory.seconds)
+        let kept = 1 / (1 + elapsed / Self.memory.inSeconds)
         link *= kept
         disk *= kept
         processor *= kept
         switch stage {
         case .unknown: break
-        case .link: link += duration.seconds
-        case .disk: disk += duration.seconds
-        case .processor: processor += duration.seconds
+        case .link: link += duration.inSeconds
+        case .disk: disk += duration.inSeconds
+        case .processor: processor += duration.inSeconds
         }
     }
 
@@ -61,14 +61,8 @@ package struct BottleneckMeter: Sendable, Hashable {
     }
 
     private var most: Bottleneck {
-        guard link + disk + processor >= Self.warmUp.seconds else { return .unknown }
+        guard link + disk + processor >= Self.warmUp.inSeconds else { return .unknown }
         if link >= disk, link >= processor { return .link }
         return disk >= processor ? .disk : .processor
-    }
-}
-
-extension Duration {
-    fileprivate var seconds: Double {
-        Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
 }

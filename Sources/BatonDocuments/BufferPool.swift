@@ -6,13 +6,9 @@ import Synchronization
 
 /// The buffers of all documents of this process: one part of its budget, whatever the number of transfers.
 ///
-/// A transfer that finds no buffer waits in line until another gives one back, so memory stays within the budget and
-/// the disk waits for the network. Buffers are made when first needed and used again, those that are reserved for
-/// documents; what comes out of the common part of the ``BatonEventLoop/ByteBudget`` goes back as soon as nobody waits
-/// for it. Safe to use from any thread; every operation is short and blocks on nothing but a lock.
-///
-/// A caller has to release a buffer exactly once, when nobody reads or writes it any more: a buffer that is
-/// dropped instead is lost to the budget.
+/// A transfer that finds no buffer waits in line until another gives one back, so memory stays within the budget. Reserved
+/// buffers are kept and used again; others go back to the ``BatonEventLoop/ByteBudget`` as soon as nobody waits for them.
+/// Safe to use from any thread; every operation blocks on a lock only. A caller has to release each buffer exactly once.
 package final class BufferPool: Sendable {
     /// Bytes that all buffers together take where a pool has a budget of its own: 24 MiB by default.
     package static let defaultBudget = 24 << 20

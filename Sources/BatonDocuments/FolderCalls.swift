@@ -8,8 +8,6 @@ import SystemPackage
 /// The calls about what is in an open folder. Names are bytes, and the kernel is told to follow no link.
 extension SystemCalls {
     /// Opens what a path of one or more names is beneath a folder: no component may be a link, and nothing leads out.
-    ///
-    /// - Throws: `tooManySymbolicLinkLevels` for a link, `improperLink` for a way out.
     static func open(
         _ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor, _ flags: Int32, mode: mode_t = 0
     ) throws(Errno) -> OwnedDescriptor {
@@ -162,4 +160,29 @@ extension SystemCalls {
             return
         }
     }
+}
+
+/// Properties of a file system.
+struct FileSystem: Sendable {
+    /// A number that it keeps, whatever the number of the device on which it is found; nil where it tells none.
+    let number: UInt64?
+    /// Whether files keep their inode numbers. FAT, exFAT and most daemons of FUSE do not: Linux makes numbers up, and
+    /// forgets them when the disk is unplugged or memory is short. An open file keeps its number in any case.
+    private let keepsInodes: Bool
+
+    /// The one that an open file or folder is on.
+    init(of file: borrowing OwnedDescriptor) {
+        let number = baton_file_system_number(file.rawValue)
+        self.number = number == 0 ? nil : number
+        keepsInodes = ![0x4D44, 0x2011_BAB0, 0x6573_5546].contains(baton_file_system(file.rawValue))
+    }
+
+    /// The one that a file or folder is on that can be opened for reading; blocks.
+    init(at path: FilePath) throws(Errno) {
+        self.init(of: try SystemCalls.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY))
+    }
+
+    /// The inode by which a part is known again. Where inodes are not kept it is always 1, and a part is known by its
+    /// random name alone.
+    func number(of status: stat) -> UInt64 { keepsInodes ? UInt64(status.st_ino) : 1 }
 }

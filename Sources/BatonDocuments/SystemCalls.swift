@@ -22,14 +22,6 @@ enum SystemCalls {
         return status
     }
 
-    /// The status of a name in a folder; a link itself is described, not followed.
-    static func status(of name: UnsafePointer<CChar>, in folder: borrowing OwnedDescriptor) throws(Errno) -> stat {
-        let number = folder.rawValue
-        var status = stat()
-        try call { fstatat(number, name, &status, AT_SYMLINK_NOFOLLOW) }
-        return status
-    }
-
     /// Whether a path leads to an open file or folder; nil where one of them cannot be looked at.
     static func leads(_ path: FilePath, to file: borrowing OwnedDescriptor) -> Bool? {
         guard let there = try? status(at: path), let own = try? status(of: file) else { return nil }
@@ -92,16 +84,6 @@ enum SystemCalls {
         do {
             try call { fsync(number) }
         } catch .invalidArgument {
-            return
-        }
-    }
-
-    /// Removes a name from a folder. One that is gone already is taken as removed.
-    static func remove(_ name: UnsafePointer<CChar>, from folder: borrowing OwnedDescriptor) throws(Errno) {
-        let number = folder.rawValue
-        do {
-            try call { unlinkat(number, name, 0) }
-        } catch .noSuchFileOrDirectory {
             return
         }
     }

@@ -94,9 +94,3 @@ package struct TransferProgress: Sendable, Hashable {
         return parts.joined(separator: ", ")
     }
 }
-
-extension Duration {
-    fileprivate var inSeconds: Double {
-        Double(components.seconds) + Double(components.attoseconds) / 1e18
-    }
-}

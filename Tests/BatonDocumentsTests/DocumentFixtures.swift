@@ -267,3 +267,19 @@ struct MountedFolder: ~Copyable {
         umount2(path.string, 2)
     }
 }
+
+extension DocumentReader {
+    /// Reads the next records into a buffer of a pool; nil after the last.
+    func next(
+        from pool: BufferPool, telling bottleneck: Bottleneck = .unknown, linkWait: Duration = .zero
+    ) async throws(DocumentError) -> (buffer: Buffer, contentByteCount: UInt64)? {
+        guard try hasMore() else { return nil }
+        let buffer = try await pool.acquire()
+        do throws(DocumentError) {
+            return (buffer, try read(into: buffer, telling: bottleneck, linkWait: linkWait))
+        } catch {
+            pool.release(buffer)
+            throw error
+        }
+    }
+}

@@ -28,7 +28,7 @@ struct DocumentReaderTests {
     /// Everything that is left, as it goes to the wire.
     func drain(_ reader: DocumentReader) async throws -> [UInt8] {
         var wire: [UInt8] = []
-        while let records = try await reader.next() {
+        while let records = try await reader.next(from: pool) {
             wire.append(contentsOf: records.buffer.bytes)
             pool.release(records.buffer)
         }
@@ -38,33 +38,24 @@ struct DocumentReaderTests {
     @Test(arguments: [0, 1, 1 << 20, (1 << 20) + 1, 3 * (1 << 20) - 1])
     func recordsAreAsSpecified(_ size: Int) async throws {
         let content = DocumentFixture.content(size, seed: 10)
-        let reader = try await DocumentReader.open(try source(content), pool: pool)
+        let reader = try await DocumentReader.open(try source(content))
         #expect(try await drain(reader) == DocumentFixture.records(content))
-        #expect(try await reader.next() == nil)
+        #expect(try await reader.next(from: pool) == nil)
         #expect(pool.lentCount == 0)
         #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 
-    @Test("A document is opened on the thread that may block, and on no other")
-    func opensOnItsThread() async throws {
-        let folder = try scratch.makeFolder("folder")
-        try scratch.makeFile("folder/document", [1, 2, 3])
-        let found = try DocumentScan.scan(folder)
-        let executor = try BlockingExecutor(name: "reader")
-        // From here on this thread alone has the scratch folder as its current folder, and finds relative paths in it.
-        let place = scratch.path
-        let hasMoved = await withCheckedContinuation { continuation in
-            executor.submit {
-                typealias Unshare = @convention(c) (Int32) -> Int32
-                let unshare = unsafeBitCast(dlsym(nil, "unshare"), to: Unshare.self)
-                let filesystemInformation: Int32 = 0x200
-                continuation.resume(returning: unshare(filesystemInformation) == 0 && chdir(place) == 0)
-            }
+    @Test func relativePathMeansTheCurrentFolder() async throws {
+        _ = try scratch.makeFolder("folder")
+        try scratch.makeFile("folder/a", [1, 2, 3])
+        await #expect(processExitsWith: .success) { [place = scratch.path as String] in
+            try SystemCalls.call { chdir(place) }
+            let found = try DocumentScan.scan("folder")
+            let reader = try await DocumentReader.open(found)
+            let pool = BufferPool()
+            let records = try #require(try await reader.next(from: pool))
+            #expect(Array(records.buffer.bytes) == DocumentFixture.record([1, 2, 3]))
         }
-        try #require(hasMoved)
-        let document = ScannedDocument(path: "folder", tree: found.tree, leftOut: .init())
-        let reader = try await DocumentReader.open(document, pool: pool, executor: executor)
-        #expect(try await drain(reader) == DocumentFixture.record([1, 2, 3]))
     }
 
     @Test func anyRangeOfChunks() async throws {
@@ -73,11 +64,11 @@ struct DocumentReaderTests {
         let wire = DocumentFixture.records(content)
         let record = DocumentFixture.recordSize
         for range in [0..<1, 1..<3, 3..<4, 4..<4] as [Range<UInt64>] {
-            let reader = try await DocumentReader.open(source, ranges: [range], pool: pool)
+            let reader = try await DocumentReader.open(source, ranges: [range])
             let expected = Array(wire.prefix(Int(range.upperBound) * record).dropFirst(Int(range.lowerBound) * record))
             #expect(try await drain(reader) == expected)
         }
-        let code = await DocumentFixture.code { _ = try await DocumentReader.open(source, ranges: [3..<5], pool: pool) }
+        let code = await DocumentFixture.code { _ = try await DocumentReader.open(source, ranges: [3..<5]) }
         #expect(code == .badRange)
     }
 
@@ -100,55 +91,37 @@ struct DocumentReaderTests {
 
     @Test(arguments: Change.allCases) func changeWhileReadIsNoticed(_ change: Change) async throws {
         let source = try source(DocumentFixture.content(4 << 20, seed: 12))
-        let reader = try await DocumentReader.open(source, pool: pool)
-        for _ in 0..<2 { pool.release(try #require(try await reader.next()).buffer) }
+        let reader = try await DocumentReader.open(source)
+        for _ in 0..<2 { pool.release(try #require(try await reader.next(from: pool)).buffer) }
         try apply(change, to: source.path)
         let code = await DocumentFixture.code { _ = try await drain(reader) }
         #expect(code == .sourceChanged)
         // And it stays so.
-        #expect(await DocumentFixture.code { _ = try await reader.next() } == .sourceChanged)
+        #expect(await DocumentFixture.code { _ = try await reader.next(from: pool) } == .sourceChanged)
         #expect(pool.lentCount == 0)
         #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 
     @Test(arguments: Change.allCases) func changeBeforeTheLastChunkIsNoticed(_ change: Change) async throws {
         let source = try source(DocumentFixture.content(4 << 20, seed: 12))
-        let reader = try await DocumentReader.open(source, pool: pool)
-        for _ in 0..<3 { pool.release(try #require(try await reader.next()).buffer) }
+        let reader = try await DocumentReader.open(source)
+        for _ in 0..<3 { pool.release(try #require(try await reader.next(from: pool)).buffer) }
         try apply(change, to: source.path)
-        #expect(await DocumentFixture.code { _ = try await reader.next() } == .sourceChanged)
-    }
-
-    @Test("A file of a folder that changes after it was read is noticed before the end", arguments: Change.allCases)
-    func changeOfWhatWasRead(_ change: Change) async throws {
-        let folder = try scratch.makeFolder("folder")
-        for name in ["1", "2", "3"] {
-            try scratch.makeFile("folder/\(name)", DocumentFixture.content(4 << 20, seed: 12))
-            try DocumentFixture.backdate(folder.appending(name))
-        }
-        let source = try DocumentScan.scan(folder)
-        let reader = try await DocumentReader.open(source, pool: pool)
-        for _ in 0..<11 { pool.release(try #require(try await reader.next()).buffer) }
-        try apply(change, to: folder.appending("1"))
-        #expect(await DocumentFixture.code { _ = try await reader.next() } == .sourceChanged)
-        // Who looks at the files after it alone gets them.
-        let others = try await DocumentReader.open(source, ranges: [4..<12], isExcerpt: true, pool: pool)
-        #expect(try await drain(others).count == 8 * DocumentFixture.recordSize)
-        #expect(pool.lentCount == 0)
+        #expect(await DocumentFixture.code { _ = try await reader.next(from: pool) } == .sourceChanged)
     }
 
     @Test(arguments: Change.allCases) func changeBeforeOpeningIsNoticed(_ change: Change) async throws {
         let source = try source(DocumentFixture.content(4 << 20, seed: 12))
         try apply(change, to: source.path)
-        let code = await DocumentFixture.code { _ = try await DocumentReader.open(source, pool: pool) }
+        let code = await DocumentFixture.code { _ = try await DocumentReader.open(source) }
         #expect(code == .sourceChanged)
         #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 
     @Test func writerThatNeverStopsIsNoticed() async throws {
         let source = try source(DocumentFixture.content(16 << 20, seed: 13))
-        let reader = try await DocumentReader.open(source, pool: pool)
-        pool.release(try #require(try await reader.next()).buffer)
+        let reader = try await DocumentReader.open(source)
+        pool.release(try #require(try await reader.next(from: pool)).buffer)
         let counter = SharedCounter()
         let writing = Task.detached { [path = source.path] in
             let file = try SystemCalls.open(path, O_WRONLY)
@@ -169,14 +142,14 @@ struct DocumentReaderTests {
     @Test func waitsForABufferAndCanBeCancelled() async throws {
         let small = BufferPool(budget: 1)
         let reader = try await DocumentReader.open(
-            try source(DocumentFixture.content(2 << 20, seed: 14)), pool: small)
-        let first = try #require(try await reader.next()).buffer
-        let waiting = Task { try await reader.next() }
+            try source(DocumentFixture.content(2 << 20, seed: 14)))
+        let first = try #require(try await reader.next(from: small)).buffer
+        let waiting = Task { try await reader.next(from: small) }
         #expect(await eventually { small.waiterCount == 1 })
         waiting.cancel()
         #expect(await DocumentFixture.code { _ = try await waiting.value } == .cancelled)
         small.release(first)
-        let second = try #require(try await reader.next()).buffer
+        let second = try #require(try await reader.next(from: small)).buffer
         let wire = DocumentFixture.records(DocumentFixture.content(2 << 20, seed: 14))
         #expect(Array(second.bytes) == Array(wire.suffix(second.count)))
         small.release(second)
@@ -185,16 +158,16 @@ struct DocumentReaderTests {
 
     @Test func closingEndsItAndClosesTheFile() async throws {
         let reader = try await DocumentReader.open(
-            try source(DocumentFixture.content(2 << 20, seed: 15)), pool: pool)
+            try source(DocumentFixture.content(2 << 20, seed: 15)))
         #expect(DocumentFixture.openFiles(in: scratch.filePath).count == 1)
         await reader.close()
-        #expect(try await reader.next() == nil)
+        #expect(try await reader.next(from: pool) == nil)
         #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 
     @Test func droppingClosesTheFile() async throws {
         let source = try source([1, 2, 3])
-        _ = try await DocumentReader.open(source, pool: pool)
+        _ = try await DocumentReader.open(source)
         #expect(await eventually { DocumentFixture.openFiles(in: scratch.filePath).isEmpty })
     }
 }

@@ -17,8 +17,8 @@ struct DocumentTransferTests {
         _ source: ScannedDocument, to folder: FilePath, ledger: PartFileLedger, pool: BufferPool
     ) async throws -> FilePath {
         let writer = try await DocumentWriter.begun(source.tree, in: folder, ledger: ledger)
-        let reader = try await DocumentReader.open(source, ranges: try await writer.missing(), pool: pool)
-        while let records = try await reader.next() {
+        let reader = try await DocumentReader.open(source, ranges: try await writer.missing())
+        while let records = try await reader.next(from: pool) {
             defer { pool.release(records.buffer) }
             try await writer.write(records.buffer)
         }
@@ -77,7 +77,7 @@ struct DocumentTransferTests {
                 try DocumentFixture.write([], to: source)
                 try SystemCalls.call { truncate(source.string, size) }
                 // As a file without holes, so that every byte goes through.
-                let inspected = try ScannedDocument(try DocumentSource.inspect(source))
+                let inspected = try Self.plain(source)
                 let arrived = try await Self.transfer(
                     inspected, to: scratch.appending("destination"), ledger: ledger, pool: pool)
                 #expect(try SystemCalls.status(at: arrived).st_size == size)
@@ -91,6 +91,13 @@ struct DocumentTransferTests {
         }
     }
 
+    /// A file as if it had no holes.
+    private static func plain(_ path: FilePath) throws -> ScannedDocument {
+        let source = try DocumentSource.inspect(path)
+        let file = DocumentEntry.File(size: source.size, version: FileVersion(of: source.identity))
+        return ScannedDocument(path: path, tree: try DocumentTree(file: file, called: source.label), leftOut: .init())
+    }
+
     @Test(.timeLimit(.minutes(2))) func sparseDocumentOfManyGigabytesCanBeReadAnywhere() async throws {
         let fixture = try WriterFixture()
         let path = try fixture.scratch.makeFile("huge", [])
@@ -102,13 +109,13 @@ struct DocumentTransferTests {
         }
         try DocumentFixture.write([1, 2, 3], to: path, at: UInt64(size - 3))
         let pool = BufferPool()
-        let source = try ScannedDocument(try DocumentSource.inspect(path))
+        let source = try Self.plain(path)
         let count = source.tree.layout.chunkCount
-        let reader = try await DocumentReader.open(source, ranges: [count - 2..<count], pool: pool)
-        pool.release(try #require(try await reader.next()).buffer)
-        let last = try #require(try await reader.next()).buffer
+        let reader = try await DocumentReader.open(source, ranges: [count - 2..<count])
+        pool.release(try #require(try await reader.next(from: pool)).buffer)
+        let last = try #require(try await reader.next(from: pool)).buffer
         #expect(Array(last.bytes.dropLast(16).suffix(4)) == [0, 1, 2, 3])
         pool.release(last)
-        #expect(try await reader.next() == nil)
+        #expect(try await reader.next(from: pool) == nil)
     }
 }

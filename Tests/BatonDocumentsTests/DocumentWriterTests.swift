@@ -287,11 +287,13 @@ struct DocumentWriterTests {
 
     @Test func concurrentWritersAreBounded() async throws {
         var writers: [DocumentWriter] = []
-        for number in 0..<PartFileLedger.recordLimit {
+        // The check of a destination takes one record more for a moment.
+        let limit = PartFileLedger.recordLimit - 1
+        for number in 0..<limit {
             writers.append(try await fixture.writer(try DocumentFixture.tree(1, called: "document \(number)")))
         }
         #expect(await DocumentFixture.code { _ = try await fixture.writer(1) } == .busy)
-        #expect(fixture.names.count == PartFileLedger.recordLimit)
+        #expect(fixture.names.count == limit)
         await writers.removeLast().end()
         await (try fixture.writer(1)).end()
         for writer in writers { await writer.end() }

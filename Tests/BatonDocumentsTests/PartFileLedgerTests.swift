@@ -106,29 +106,6 @@ struct PartFileLedgerTests {
         }
     }
 
-    @Test func beyondTheLimitTheOldestGo() throws {
-        let limit = PartFileLedger.unfinishedLimit
-        for number in 0..<limit + 2 {
-            let part = try fixture.scratch.makeFile("destination/part \(number)", [1])
-            let record = PartFileRecord(
-                folder: fixture.folder, name: Array("part \(number)".utf8), tag: "part \(number)",
-                inode: try inode(part))
-            let ledger = try nextStart()
-            try ledger.enter(record)
-            let header = JournalHeader(
-                origin: DocumentFixture.origin, tree: try DocumentFixture.tree(1))
-            _ = try TransferJournal.create(at: ledger.journal(of: record), header)
-            // Not in the order of their names.
-            try age(ledger.journal(of: record), by: 60 * (1 + (number * 7) % (limit + 2)))
-        }
-        #expect(fixture.names.count == limit + 2)
-        #expect(try nextStart().removeLeftovers() == 2)
-        let gone = Set((0..<limit + 2).map { "part \($0)" }).subtracting(fixture.names)
-        #expect(gone == Set((0..<limit + 2).filter { ($0 * 7) % (limit + 2) >= limit }.map { "part \($0)" }))
-        #expect(fixture.records.count == 2 * limit)
-        #expect(try nextStart().removeLeftovers() == 0)
-    }
-
     @Test("Of the documents of one device that nobody goes on with the oldest go when another one is begun")
     func deviceWithMany() throws {
         let limit = PartFileLedger.unfinishedLimitOfDevice

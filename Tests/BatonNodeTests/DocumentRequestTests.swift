@@ -148,8 +148,8 @@ struct DocumentRequestTests {
             let pool = BufferPool()
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
             let reader = try await DocumentReader.open(
-                document, ranges: request.ranges.map { $0.first..<$0.first + $0.count }, pool: pool)
-            while let records = try await reader.next() {
+                document, ranges: request.ranges.map { $0.first..<$0.first + $0.count })
+            while let records = try await reader.next(from: pool) {
                 _ = try await stream.write(records.buffer, queueBound: 0)
                 pool.release(records.buffer)
             }
@@ -160,6 +160,22 @@ struct DocumentRequestTests {
         default:
             await stream.reset(.refused)
             return "something else"
+        }
+    }
+}
+
+extension DocumentReader {
+    /// Reads the next records into a buffer of a pool; nil after the last.
+    func next(
+        from pool: BufferPool, telling bottleneck: Bottleneck = .unknown, linkWait: Duration = .zero
+    ) async throws(DocumentError) -> (buffer: Buffer, contentByteCount: UInt64)? {
+        guard try hasMore() else { return nil }
+        let buffer = try await pool.acquire()
+        do throws(DocumentError) {
+            return (buffer, try read(into: buffer, telling: bottleneck, linkWait: linkWait))
+        } catch {
+            pool.release(buffer)
+            throw error
         }
     }
 }

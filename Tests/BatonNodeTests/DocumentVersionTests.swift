@@ -102,8 +102,8 @@ struct DocumentVersionTests {
                 ledger: parts.documents.ledger, identity: description.identity, on: EventLoop(name: "test"))
             try await writer.begin([0..<1])
             let pool = BufferPool()
-            let reader = try await DocumentReader.open(try DocumentScan.scan(document), ranges: [0..<1], pool: pool)
-            while let records = try await reader.next() {
+            let reader = try await DocumentReader.open(try DocumentScan.scan(document), ranges: [0..<1])
+            while let records = try await reader.next(from: pool) {
                 _ = try await writer.submit(records.buffer)
                 try await writer.settle(leaving: 0)
                 pool.release(records.buffer)

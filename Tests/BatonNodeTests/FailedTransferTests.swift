@@ -137,7 +137,7 @@ struct FailedTransferTests {
                 for await event in told { events.all.withLock { $0.append(event) } }
             }
             (claim, _) = try await offers.claim(activity.id, by: FailedTransferTests.device)
-            let scanned = try ScannedDocument(document)
+            let scanned = try DocumentScan.scan(document.path)
             await offers.decide { [claim] in $0.update(claim) { $0.document = scanned } }
         }
 

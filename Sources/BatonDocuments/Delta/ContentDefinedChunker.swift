@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Cuts a stream of bytes into pieces at places that the content alone decides, so that an insertion moves the cuts
-/// behind it along with the bytes, and all pieces but those around it stay what they were.
+/// Cuts a stream of bytes into pieces at places that the content alone decides. So an insertion moves the cuts behind it
+/// along with the bytes, and the other pieces stay what they were.
 ///
 /// FastCDC: the gear hash with normalised chunking (Xia et al., "FastCDC: a Fast and Efficient Content-Defined Chunking
-/// Approach for Data Deduplication", USENIX ATC 2016; "The Design of Fast Content-Defined Chunking for Data
-/// Deduplication Based Storage Systems", IEEE TPDS 2020). For each byte, `hash = 2 * hash + gear[byte]` modulo 2^64, so
-/// that the hash depends on the last 64 bytes. A piece ends after the byte
+/// Approach for Data Deduplication", USENIX ATC 2016). For each byte, `hash = 2 * hash + gear[byte]` modulo 2^64. A piece
+/// ends after the byte
 ///
 /// - from the minimum on, short of the average: where the hash's first `log2(average) + 2` bits are 0;
 /// - from the average on: where its first `log2(average) - 2` bits are 0;
 /// - at the maximum, and at the file's end.
 ///
-/// The hash of a piece starts as 0, 64 bytes before its minimum: no cut is decided by less than 64 bytes, and the bytes
-/// before those are not looked at. (The paper starts at the minimum; then a cut within the first 64 bytes depends on
-/// where the piece began.)
-///
-/// A pure value of a few words; one for each stream. Bytes may come in slices of any size.
+/// The hash of a piece starts as 0, 64 bytes before its minimum: unlike in the paper, no cut is decided by fewer than 64
+/// bytes. A pure value; each stream has one, and bytes may come in slices of any size.
 package struct ContentDefinedChunker: Sendable, Hashable {
     /// How many bytes decide a cut.
     static let window = 64
@@ -85,4 +81,21 @@ package struct ContentDefinedChunker: Sendable, Hashable {
         hash = rolled
         return nil
     }
+}
+
+/// The 256 numbers of the rolling hash: part of the wire format, since both devices have to cut alike.
+///
+/// Number `n` is output `n + 1` of SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators",
+/// 2014) from the seed 0x4261746F6E434443, the characters "BatonCDC".
+enum GearTable {
+    static let numbers: [UInt64] = {
+        var state: UInt64 = 0x4261_746F_6E43_4443
+        return (0..<256).map { _ in
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var mixed = state
+            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+            return mixed ^ (mixed >> 31)
+        }
+    }()
 }

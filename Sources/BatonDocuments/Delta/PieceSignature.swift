@@ -83,3 +83,82 @@ struct PieceHash {
         return digest
     }
 }
+
+/// The SHA-256 of a chunk's content, which follows a delta on the wire.
+///
+/// Copies are found by half a digest of what another device says that it has, and put together from files that may have
+/// changed since: this is what tells that the result is the origin's content.
+package struct ContentDigest: Sendable, Hashable {
+    /// Bytes on the wire.
+    package static let byteCount = 32
+
+    private let words: (UInt64, UInt64, UInt64, UInt64)
+
+    /// The digest of these bytes.
+    package init(of bytes: UnsafeRawBufferPointer) {
+        var hash = SHA256()
+        hash.update(bufferPointer: bytes)
+        self = hash.finalize().withUnsafeBytes { ContentDigest(wire: $0) }
+    }
+
+    /// The digest that stands at `bytes`. There have to be 32 bytes.
+    package init(wire bytes: UnsafeRawBufferPointer) {
+        words = bytes.loadUnaligned(as: (UInt64, UInt64, UInt64, UInt64).self)
+    }
+
+    /// Writes the digest to the first 32 bytes of `bytes`.
+    package func write(to bytes: UnsafeMutableRawBufferPointer) {
+        let place = UnsafeMutableRawBufferPointer(rebasing: bytes[..<Self.byteCount])
+        withUnsafeBytes(of: words) { place.copyMemory(from: $0) }
+    }
+
+    /// Whether the two are the same.
+    package static func == (left: ContentDigest, right: ContentDigest) -> Bool { left.words == right.words }
+
+    /// Hashes the digest's first word, which is as good as all of them.
+    package func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
+}
+
+/// How large the pieces are that a file is cut into by its content, on average: a power of two, 16 KiB to 4 MiB.
+///
+/// Both devices have to use the same one. It depends on what the receiver has: see `forBases`.
+package struct PieceSize: Sendable, Hashable {
+    /// The smallest average: 16 KiB.
+    package static let smallest = PieceSize(exponent: 14)
+    /// The largest average: 4 MiB.
+    package static let largest = PieceSize(exponent: 22)
+
+    /// The average's logarithm to the base of two, 14 to 22.
+    let exponent: Int
+
+    /// The average in bytes: what is named on the wire.
+    package var average: Int { 1 << exponent }
+    /// Bytes of the smallest piece, but for the last one of a file: a quarter of the average.
+    package var minimum: Int { average / 4 }
+    /// Bytes of the largest piece: four times the average.
+    package var maximum: Int { average * 4 }
+
+    /// The size with this average in bytes, as it came over the wire.
+    ///
+    /// - Returns: nil for what is not a power of two from 16 KiB to 4 MiB.
+    package init?(average: UInt64) {
+        guard average.nonzeroBitCount == 1 else { return nil }
+        let exponent = average.trailingZeroBitCount
+        guard (Self.smallest.exponent...Self.largest.exponent).contains(exponent) else { return nil }
+        self.exponent = exponent
+    }
+
+    private init(exponent: Int) {
+        self.exponent = exponent
+    }
+
+    /// The smallest size with which files of so many bytes together have at most `PieceSignature.limit` pieces.
+    ///
+    /// Pieces of ordinary content are 1.1 times the average, so the limit is kept. Otherwise the last bases, which are the
+    /// smallest of a folder, are not used.
+    package static func forBases(totalSize: UInt64, fileCount: Int) -> PieceSize {
+        let sizes = (smallest.exponent...largest.exponent).lazy.map(PieceSize.init(exponent:))
+        let room = UInt64(max(0, PieceSignature.limit - max(0, fileCount)))
+        return sizes.first { totalSize >> UInt64($0.exponent) < room } ?? largest
+    }
+}

@@ -12,8 +12,73 @@ struct JournalHeader: Sendable {
     var identity = DocumentIdentity.unknown
 }
 
-/// Numbers and byte strings one after the other, as the journal has them: numbers of 8 bytes, big endian, and byte
-/// strings with their length in front.
+/// The beginning of a journal. It tells whether the unfinished document is the one that is looked for, without its
+/// entries, which can be 100,000.
+struct JournalSummary: Sendable, Hashable {
+    /// The most bytes of it.
+    static let limit = 4096
+
+    /// The device that offered the document.
+    let origin: String
+    let label: DocumentLabel
+    let isFolder: Bool
+    let identity: DocumentIdentity
+    /// Bytes of the description of the tree, which follows.
+    let treeSize: Int
+    let treeChecksum: ChunkChecksum
+
+    /// - Parameter tree: the tree's description (``JournalHeader/encodedTree``).
+    init(_ header: JournalHeader, _ tree: [UInt8]) {
+        origin = header.origin
+        label = header.tree.label
+        isFolder = header.tree.isFolder
+        identity = header.identity
+        treeSize = tree.count
+        treeChecksum = tree.withUnsafeBytes { ChunkChecksum(of: $0) }
+    }
+
+    /// Whether it may be the summary of the same document, or has the same version.
+    func mayBe(_ other: JournalSummary) -> Bool {
+        guard origin == other.origin, label == other.label, isFolder == other.isFolder else { return false }
+        let hasSameTree = treeSize == other.treeSize && treeChecksum == other.treeChecksum
+        return !identity.isOther(than: other.identity) || hasSameTree
+    }
+
+    /// The summary as fields.
+    var encoded: [UInt8] {
+        var writer = FieldWriter()
+        writer.append(Array(origin.utf8))
+        // The version before has told the run of the system here.
+        writer.append([])
+        writer.append(label.bytes)
+        writer.append(isFolder ? 1 : 0)
+        writer.append(identity.file)
+        writer.append(identity.place)
+        for number in [UInt64(treeSize), treeChecksum.high, treeChecksum.low] { writer.append(number) }
+        return writer.bytes
+    }
+
+    /// Reads a summary; nil for other bytes.
+    init?(decoding bytes: ArraySlice<UInt8>) {
+        var reader = FieldReader(bytes)
+        guard
+            let origin = reader.field(limit: 255), reader.field(limit: 255) != nil,
+            let name = reader.field(limit: DocumentLabel.maximumLength), let label = try? DocumentLabel(name),
+            let isFolder = reader.number(), let file = reader.field(limit: DocumentIdentity.byteCount),
+            let place = reader.field(limit: DocumentIdentity.byteCount), let size = reader.number(),
+            size <= UInt64(TransferJournal.headerLimit), let high = reader.number(), let low = reader.number(),
+            reader.isAtEnd
+        else { return nil }
+        self.origin = String(decoding: origin, as: UTF8.self)
+        self.label = label
+        self.isFolder = isFolder != 0
+        identity = DocumentIdentity(file: file, place: place)
+        treeSize = Int(size)
+        treeChecksum = ChunkChecksum(high: high, low: low)
+    }
+}
+
+/// Numbers of 8 bytes, big endian, and byte strings with their length in front, one after the other.
 struct FieldWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -26,12 +91,12 @@ struct FieldWriter {
         bytes += field
     }
 
-    /// Bytes alone, of which the number stands somewhere else.
+    /// Appends bytes without their length.
     mutating func append(raw field: ArraySlice<UInt8>) {
         bytes += field
     }
 
-    /// Puts a checksum in the place of all that was written, which is as good to tell it from something else.
+    /// Replaces all that was written by its checksum.
     mutating func fold() {
         let checksum = bytes.withUnsafeBytes { ChunkChecksum(of: $0) }
         bytes.removeAll(keepingCapacity: true)
@@ -49,14 +114,14 @@ struct FieldReader {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// The next number; nil where there is none.
+    /// The next number; nil at the end.
     mutating func number() -> UInt64? {
         guard rest.count >= 8 else { return nil }
         defer { rest = rest.dropFirst(8) }
         return rest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// The next byte string; nil where it is longer than `limit` or than what is there.
+    /// The next byte string; nil if it is longer than `limit` or cut.
     mutating func field(limit: Int) -> [UInt8]? {
         guard let length = number(), length <= UInt64(limit), length <= UInt64(rest.count) else { return nil }
         defer { rest = rest.dropFirst(Int(length)) }
@@ -69,29 +134,8 @@ extension JournalHeader {
         case file, folder, link
     }
 
-    /// The shape of an entry and its permissions, as one number: journals of earlier versions have the shape alone.
-    private struct ShapeField {
-        private static let hasPermissions: UInt64 = 0o1000
-
-        let shape: Shape
-        let permissions: UInt16?
-
-        init(_ shape: Shape, _ permissions: UInt16?) {
-            self.shape = shape
-            self.permissions = permissions
-        }
-
-        init?(_ number: UInt64) {
-            guard let shape = Shape(rawValue: number & 0xFF) else { return nil }
-            let rest = number >> 8
-            guard rest == 0 || rest & ~0o777 == Self.hasPermissions else { return nil }
-            self.init(shape, rest == 0 ? nil : UInt16(rest & 0o777))
-        }
-
-        var number: UInt64 {
-            shape.rawValue | (permissions.map { (Self.hasPermissions | UInt64($0 & 0o777)) << 8 } ?? 0)
-        }
-    }
+    /// The permissions beside a shape, in one number. Journals of earlier versions have the shape alone.
+    private static let hasPermissions: UInt64 = 0o1000
 
     /// The entries of the document as fields.
     var encodedTree: [UInt8] {
@@ -101,7 +145,7 @@ extension JournalHeader {
         return writer.bytes
     }
 
-    /// Reads what the document of a summary consists of; nil for what is no tree of it.
+    /// Reads the document of a summary; nil for other bytes.
     init?(_ summary: JournalSummary, decodingTree bytes: ArraySlice<UInt8>) {
         var reader = FieldReader(bytes)
         guard let count = reader.number(), count <= DocumentTree.entryLimit else { return nil }
@@ -110,27 +154,23 @@ extension JournalHeader {
             guard let entry = Self.entry(from: &reader), (try? builder.append(entry)) != nil else { return nil }
         }
         guard reader.isAtEnd, let tree = try? builder.finish(), tree.isFolder == summary.isFolder else { return nil }
-        origin = summary.origin
-        identity = summary.identity
-        self.tree = tree
+        self.init(origin: summary.origin, tree: tree, identity: summary.identity)
     }
 
     private static func append(_ entry: DocumentEntry, to writer: inout FieldWriter) {
+        let permissions = entry.permissions.map { (hasPermissions | UInt64($0 & 0o777)) << 8 } ?? 0
         writer.append(entry.path.bytes)
         writer.append(entry.modified == nil ? 0 : 1)
         writer.append(UInt64(bitPattern: entry.modified?.seconds ?? 0))
         writer.append(UInt64(bitPattern: entry.modified?.nanoseconds ?? 0))
         switch entry.kind {
         case .file(let file):
-            writer.append(ShapeField(.file, entry.permissions).number)
-            writer.append(file.size)
-            writer.append(file.isExecutable ? 1 : 0)
-            writer.append(file.isSparse ? 1 : 0)
-            writer.append(file.version.high)
-            writer.append(file.version.low)
-        case .folder: writer.append(ShapeField(.folder, entry.permissions).number)
+            writer.append(Shape.file.rawValue | permissions)
+            let flags: [UInt64] = [file.isExecutable ? 1 : 0, file.isSparse ? 1 : 0]
+            for number in [file.size] + flags + [file.version.high, file.version.low] { writer.append(number) }
+        case .folder: writer.append(Shape.folder.rawValue | permissions)
         case .link(let target):
-            writer.append(ShapeField(.link, entry.permissions).number)
+            writer.append(Shape.link.rawValue | permissions)
             writer.append(target.bytes)
         }
     }
@@ -139,14 +179,15 @@ extension JournalHeader {
         guard
             let name = reader.field(limit: EntryPath.maximumLength),
             let path = name.isEmpty ? EntryPath.root : try? EntryPath(name), let hasTime = reader.number(),
-            let seconds = reader.number(), let nanoseconds = reader.number(),
-            let field = reader.number().flatMap(ShapeField.init)
+            let seconds = reader.number(), let nanoseconds = reader.number(), let number = reader.number(),
+            let shape = Shape(rawValue: number & 0xFF), number >> 8 == 0 || number >> 8 & ~0o777 == hasPermissions,
+            let kind = kind(shape, of: path, from: &reader)
         else { return nil }
         let time = FileIdentity.Time(
             seconds: Int64(bitPattern: seconds), nanoseconds: Int64(bitPattern: nanoseconds))
-        guard let kind = kind(field.shape, of: path, from: &reader) else { return nil }
         return DocumentEntry(
-            path: path, kind: kind, modified: hasTime == 0 ? nil : time, permissions: field.permissions)
+            path: path, kind: kind, modified: hasTime == 0 ? nil : time,
+            permissions: number >> 8 == 0 ? nil : UInt16(number >> 8 & 0o777))
     }
 
     private static func kind(

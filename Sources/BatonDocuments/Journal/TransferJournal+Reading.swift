@@ -19,15 +19,6 @@ extension TransferJournal {
         try readSummary(try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW))?.summary
     }
 
-    /// Whether a journal's header is what was written.
-    ///
-    /// - Throws: what opening or reading it threw; ``SystemPackage/Errno/saysGone`` tells whether it is not there.
-    static func isIntact(at path: FilePath) throws(Errno) -> Bool {
-        let file = try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW)
-        guard let (summary, end) = try readSummary(file) else { return false }
-        return try readTree(file, summary, at: end) != nil
-    }
-
     /// The content of a journal; nil if its header is damaged.
     static func content(at path: FilePath) throws(Errno) -> Content? {
         try readContent(try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW))?.content
@@ -59,21 +50,18 @@ extension TransferJournal {
     }
 
     /// Calls `body` with each entry that can be read, and its place among all of them.
-    static func forEachEntry(
-        of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64,
-        _ body: (JournalEntry, UInt64) throws(Errno) -> Void
+    private static func forEachEntry(
+        of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64, _ body: (JournalEntry, UInt64) -> Void
     ) throws(Errno) {
-        let (batch, size) = (UInt64(4096), JournalEntry.size)
-        var index: UInt64 = 0
-        while index < count {
-            let part = min(batch, count - index)
-            let bytes = try read(file, at: start + index * UInt64(size), count: Int(part) * size)
+        let (batch, size) = (4096, JournalEntry.size)
+        for first in stride(from: 0, to: Int(count), by: batch) {
+            let bytes = try read(
+                file, at: start + UInt64(first * size), count: min(batch, Int(count) - first) * size)
             for place in 0..<bytes.count / size {
-                let number = index + UInt64(place)
-                let entry = JournalEntry(bytes[place * size..<(place + 1) * size], at: number)
-                if let entry { try body(entry, number) }
+                let index = UInt64(first + place)
+                guard let entry = JournalEntry(bytes[place * size..<(place + 1) * size], at: index) else { continue }
+                body(entry, index)
             }
-            index += part
         }
     }
 
@@ -95,20 +83,13 @@ extension TransferJournal {
         return (summary, UInt64(prefixSize) + length)
     }
 
-    /// The description of the tree; nil where it is not what was written.
-    private static func readTree(
-        _ file: borrowing OwnedDescriptor, _ summary: JournalSummary, at start: UInt64
-    ) throws(Errno) -> [UInt8]? {
-        let tree = try read(file, at: start, count: summary.treeSize)
-        let checksum = tree.withUnsafeBytes { ChunkChecksum(of: $0) }
-        return tree.count == summary.treeSize && checksum == summary.treeChecksum ? tree : nil
-    }
-
     private static func readHeader(
         _ file: borrowing OwnedDescriptor
     ) throws(Errno) -> (header: JournalHeader, end: UInt64)? {
+        guard let (summary, start) = try readSummary(file) else { return nil }
+        let tree = try read(file, at: start, count: summary.treeSize)
         guard
-            let (summary, start) = try readSummary(file), let tree = try readTree(file, summary, at: start),
+            tree.count == summary.treeSize, tree.withUnsafeBytes({ ChunkChecksum(of: $0) }) == summary.treeChecksum,
             let header = JournalHeader(summary, decodingTree: tree[...])
         else { return nil }
         return (header, start + UInt64(tree.count))

@@ -21,11 +21,6 @@ final class TransferJournal {
     static let headerLimit = 40 << 20
     /// The most bytes of a journal that is read: entries of chunks of 128 TiB.
     static let sizeLimit: UInt64 = 6 << 30
-    /// The most room that is reserved for entries, in bytes: 16 MiB. A device says of a document with holes that it is
-    /// of any size.
-    static let reserveLimit: UInt64 = 16 << 20
-    /// Room for entries beside those of the chunks, in entries.
-    private static let spareCount: UInt64 = 64
     /// Entries that are written at once: 8,192, which are 320 KiB.
     private static let batchCount = 8192
 
@@ -54,7 +49,6 @@ final class TransferJournal {
     }
 
     private let file: OwnedDescriptor
-    private let chunkCount: UInt64
     /// Where its entries begin.
     private let start: UInt64
     /// Entries that are written or wait for it.
@@ -64,11 +58,8 @@ final class TransferJournal {
     /// Bytes that a full disk did not take yet: at most an entry for each chunk, and a few more.
     private var pending: [UInt8] = []
 
-    private init(
-        _ file: consuming OwnedDescriptor, _ header: JournalHeader, start: UInt64, entries: EntryRange = (0, 0)
-    ) {
+    private init(_ file: consuming OwnedDescriptor, start: UInt64, entries: EntryRange = (0, 0)) {
         self.file = file
-        chunkCount = header.tree.layout.chunkCount
         self.start = start
         (vouchedCount, entryCount) = entries
     }
@@ -85,9 +76,7 @@ final class TransferJournal {
         writer.append(checksum.low)
         let bytes = magic + writer.bytes + summary + tree
         try write(bytes, to: file, at: 0)
-        let journal = TransferJournal(file, header, start: UInt64(bytes.count))
-        journal.reserve()
-        return journal
+        return TransferJournal(file, start: UInt64(bytes.count))
     }
 
     /// Opens a journal to go on with it.
@@ -97,25 +86,7 @@ final class TransferJournal {
         let file = try SystemCalls.open(path, O_RDWR | O_NOFOLLOW)
         guard let (content, start, entries) = try readContent(file) else { return nil }
         // Bytes behind the last whole entry are written over.
-        return (TransferJournal(file, content.header, start: start, entries: entries), content)
-    }
-
-    /// Reserves the room of entries: the document's own is reserved as well, and goes on coming when the disk is full.
-    /// At most half of what is free is reserved, because others need room too. Beyond it, and where nothing can be
-    /// reserved, entries take what there is.
-    func reserve() {
-        let (number, size) = (file.rawValue, UInt64(JournalEntry.size))
-        let count = min(chunkCount, Self.reserveLimit / size) + Self.spareCount
-        let wanted = min(min(count * size, Self.reserveLimit), (SystemCalls.freeByteCount(of: file) ?? .max) / 2)
-        guard wanted > 0 else { return }
-        _ = try? SystemCalls.kernel { baton_reserve(number, Int64(offset(of: entryCount)), Int64(wanted)) }
-    }
-
-    /// Gives back the room behind the end of the file. A full disk may have taken entries before it took no more.
-    func giveBack() {
-        let number = file.rawValue
-        guard let size = try? SystemCalls.status(of: file).st_size else { return }
-        _ = try? SystemCalls.call { ftruncate(number, size) }
+        return (TransferJournal(file, start: start, entries: entries), content)
     }
 
     /// Takes note of a chunk that was verified and written. ``flush()`` writes it down.
@@ -149,21 +120,12 @@ final class TransferJournal {
         let (number, end) = (file.rawValue, offset(of: entryCount))
         try SystemCalls.call { ftruncate(number, off_t(end)) }
         try synchronize()
-        reserve()
-    }
-
-    /// Calls `body` with each chunk of which an entry says that it came, in the order of the entries.
-    func forEachChunk(_ body: (Chunk) throws(Errno) -> Void) throws(Errno) {
-        try Self.forEachEntry(of: file, from: start, count: flushedCount) { (entry, _) throws(Errno) in
-            guard entry.kind == .chunk, entry.number < chunkCount else { return }
-            try body((entry.number, entry.checksum))
-        }
     }
 
     /// Whether nothing waits to be written.
     var isFlushed: Bool { pending.isEmpty }
 
-    /// Writes what was taken note of. What cannot be written waits for the next time.
+    /// Writes what was taken note of. Entries that cannot be written wait for the next time.
     func flush() throws(Errno) {
         guard !pending.isEmpty else { return }
         try Self.write(pending, to: file, at: offset(of: flushedCount))
@@ -189,6 +151,54 @@ final class TransferJournal {
     ) throws(Errno) {
         try bytes.withUnsafeBufferPointer { (bytes) throws(Errno) in
             try SystemCalls.write(UnsafeRawBufferPointer(bytes), to: file, at: offset)
+        }
+    }
+}
+
+/// An entry of a journal: kind, number and checksum, and a guard that is a checksum of these and of the entry's place.
+struct JournalEntry {
+    enum Kind: UInt64 {
+        /// A chunk is verified and written.
+        case chunk = 1
+        /// The disk has all chunks of the entries before this one. Its number is 0: with another one it is a mark of
+        /// the version before, which says nothing here.
+        case checkpoint = 2
+    }
+
+    /// Bytes of an entry.
+    static let size = 40
+
+    let kind: Kind
+    let number: UInt64
+    let checksum: ChunkChecksum
+
+    init(kind: Kind, number: UInt64 = 0, checksum: ChunkChecksum = ChunkChecksum(high: 0, low: 0)) {
+        self.kind = kind
+        self.number = number
+        self.checksum = checksum
+    }
+
+    /// Reads the entry at a place; nil for a damaged one, and for one of the version before that says nothing here.
+    init?(_ bytes: ArraySlice<UInt8>, at index: UInt64) {
+        var reader = FieldReader(bytes)
+        guard
+            let kind = reader.number().flatMap(Kind.init(rawValue:)), let number = reader.number(),
+            let high = reader.number(), let low = reader.number(), kind == .chunk || number == 0
+        else { return nil }
+        self.init(kind: kind, number: number, checksum: ChunkChecksum(high: high, low: low))
+        guard withBytes(at: index, { $0.elementsEqual(bytes) }) else { return nil }
+    }
+
+    func withBytes<Result>(at index: UInt64, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        withUnsafeTemporaryAllocation(byteCount: Self.size, alignment: 8) { bytes in
+            let fields = (
+                kind.rawValue.bigEndian, number.bigEndian, checksum.high.bigEndian, checksum.low.bigEndian
+            )
+            withUnsafeBytes(of: fields) { bytes.copyMemory(from: $0) }
+            bytes.storeBytes(of: index.bigEndian, toByteOffset: 32, as: UInt64.self)
+            let guardian = ChunkChecksum(of: UnsafeRawBufferPointer(bytes)).low
+            bytes.storeBytes(of: guardian.bigEndian, toByteOffset: 32, as: UInt64.self)
+            return body(UnsafeRawBufferPointer(bytes))
         }
     }
 }

@@ -1,37 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import CLinux
 import Glibc
-import SystemPackage
+package import SystemPackage
 
-/// Signatures of a basis: it is cut by content, and each piece has a digest.
+/// Signatures of a basis, which is cut by content into pieces.
 package struct SignatureBatch: Sendable {
     /// The number of the basis.
     package let basis: Int
     /// Signatures in their wire form, at most 56 KiB.
     package let bytes: [UInt8]
-    /// How long making them took the processor; the disk took the rest of the time.
+    /// The processor's part of the time that making them took. The rest is the disk's.
     package let processorTime: Duration
 }
 
 /// The files that a document is built upon: those of older copies, and of older parts. A file with holes is several
 /// bases, one for each stretch between them.
 ///
-/// There are at most ``limit`` bases, of many files the largest, and one file of a folder is open at a time. Each
-/// request for chunks is told their signatures, which are made anew. The bases belong to one thread.
+/// There are at most ``limit`` bases: of more files the largest, whose paths take at most 16 MiB as those of a tree do.
+/// One file of a folder is open at a time. The signatures are made anew for each request. The bases belong to one
+/// thread.
 final class Bases {
-    /// The most bases: as many as there can be signatures, of which each has at least one.
+    /// The most bases: as many as there can be signatures, of which each basis has at least one.
     static let limit = PieceSignature.limit
     private static let batchSize = 32 << 10
-    /// After this time what there is of a batch is told, be it nothing: pieces of a large copy on a slow disk are few
-    /// in a minute, and the other device has to hear that there is still somebody, and this user what is waited for.
+    /// The time after which an unfinished batch is told, even an empty one: 1 s. A large copy on a slow disk has few
+    /// pieces in a minute, and the other device and the user have to hear that something goes on.
     static let longestSilence = Duration.seconds(1)
-    /// Where a basis is.
-    private struct Basis {
-        let root: Int
-        /// The file of the document that it is looked up for, or its number in a part folder; nil for all.
-        let file: Int?
-        let stretch: Range<UInt64>
+
+    private enum Source {
+        case file(BasisFile)
+        /// A file of a folder, unless it has fewer bytes.
+        case entry([UInt8], in: OpenFolder, leastSize: UInt64)
+
+        func open() -> BasisFile? {
+            switch self {
+            case .file(let file): return file
+            case .entry(let path, let folder, let leastSize):
+                guard let file = BasisFile(path, beneath: folder.descriptor), file.size >= leastSize else { return nil }
+                return file
+            }
+        }
     }
 
     /// Bytes of each basis.
@@ -40,12 +50,13 @@ final class Bases {
     private let tree: DocumentTree
     private let limit: Int
     private let longestSilence: Duration
-    private var roots: [BasisRoot] = []
-    private var bases: [Basis] = []
+    private var sources: [Source] = []
+    /// The source of each basis, and its place in the file.
+    private var bases: [(source: Int, stretch: Range<UInt64>)] = []
     private var reader: BasisReader?
     private var next = 0
-    /// The file of a folder that was read last.
-    private var opened: (root: Int, file: Int?, basis: BasisFile)?
+    /// The file that was read last.
+    private var opened: (source: Int, file: BasisFile)?
 
     /// Nothing to build upon.
     init(of tree: DocumentTree, limit: Int = Bases.limit, longestSilence: Duration = Bases.longestSilence) {
@@ -54,72 +65,69 @@ final class Bases {
         self.longestSilence = longestSilence
     }
 
-    /// How large the pieces are that signatures are of; nil where there is nothing to build upon.
+    /// How large the pieces are that signatures are of; nil if there is nothing to build upon.
     var pieceSize: PieceSize? {
-        // Files with holes can be of any size that an origin has thought of.
+        // Files with holes can have any size that an origin has thought of.
         let size = sizes.reduce(UInt64(0)) { $0.addingReportingOverflow($1).overflow ? .max : $0 + $1 }
         return size == 0 ? nil : PieceSize.forBases(totalSize: size, fileCount: sizes.count)
     }
 
-    /// Adds an older part. Of a folder each file counts for the whole document, because it may have another path now:
-    /// first those that have the size of a file that is needed, and of both the largest.
-    func add(_ part: PartContent, _ record: PartFileRecord, at place: PartPlace, where isNeeded: (Int) -> Bool) {
-        let layout = part.tree.layout
-        guard part.tree.isFolder else {
-            // Unsure chunks are as good as others, because all of them are read.
-            let file = BasisFile(record.name, beneath: place.folder.file, limit: part.endOfFile)
-            if let file { add(.file(file)) { _ in true } }
+    /// Adds an older part. Each file of a folder counts for the whole document, because it may have another path now:
+    /// first those that have the size of a needed file, and the largest first.
+    func add(_ older: PartContent, where isNeeded: (Int) -> Bool) {
+        let part = older.part
+        guard older.tree.isFolder else {
+            let file = BasisFile(part.record.name, beneath: part.place.folder.file, limit: older.endOfFile)
+            if let file { add(.file(file)) }
             return
         }
         var wanted = Set<UInt64>()
         for file in 0..<tree.layout.fileCount where isNeeded(file) { wanted.insert(tree.layout.size(ofFile: file)) }
         guard
             !wanted.isEmpty,
-            let folder = try? SystemCalls.openFolder([UInt8(ascii: ".")], within: part.part.root.descriptor)
+            let folder = try? SystemCalls.openFolder([UInt8(ascii: ".")], within: part.root.descriptor)
         else { return }
-        let files = part.files.map { (size: layout.size(ofFile: $0), path: part.tree.entry(ofFile: $0).path.bytes) }
+        let root = OpenFolder(folder)
+        let files = older.files.map { (file: $0, size: older.tree.layout.size(ofFile: $0)) }
             .sorted { $0.size > $1.size }
-        let paths = (files.filter { wanted.contains($0.size) } + files.filter { !wanted.contains($0.size) }).map(\.path)
-        roots.append(.part(BasisFolder(folder), paths))
-        for file in paths.indices where sizes.count < limit { add(file, in: roots.count - 1) }
+        for hasWantedSize in [true, false] {
+            for (file, size) in files where wanted.contains(size) == hasWantedSize {
+                add(.entry(older.tree.entry(ofFile: file).path.bytes, in: root, leastSize: 0))
+            }
+        }
     }
 
-    /// Adds a copy, as far as it has what is needed.
+    /// Adds a copy: the file, or the files of the folder that are needed, the largest first.
+    ///
+    /// Files within one power of two keep their order, in which a disk is likely to have them.
     ///
     /// - Parameter isNeeded: whether something is missing of a file of the document.
     func add(_ copy: OlderCopy, where isNeeded: (Int) -> Bool) {
         switch copy.content {
-        case .file(let file): add(.file(file), where: isNeeded)
-        case .folder(let folder): add(.folder(folder, leastSize: copy.leastSize), where: isNeeded)
+        case .file(let file): add(.file(file))
+        case .folder(let folder):
+            let files = (0..<tree.layout.fileCount).filter(isNeeded)
+                .map { (power: tree.layout.size(ofFile: $0).leadingZeroBitCount, file: $0) }
+                .sorted(by: <).map(\.file)
+            for file in files {
+                let path = tree.entry(ofFile: file).path
+                // In a folder, a document that is a single file is looked up by its name.
+                add(.entry(path.isRoot ? tree.label.bytes : path.bytes, in: folder, leastSize: copy.leastSize))
+            }
         }
     }
 
-    private func add(_ root: BasisRoot, where isNeeded: (Int) -> Bool) {
-        let number = roots.count
-        roots.append(root)
-        guard root.hasFiles else { return add(nil, in: number) }
-        for file in largestFirst(where: isNeeded) where sizes.count < limit { add(file, in: number) }
-    }
-
-    /// The files of the document that are needed, the largest first: there may be more of them than can be told of, and
-    /// what is left out then is small. Those within one power of two keep their order, in which a disk is likely to
-    /// have them.
-    private func largestFirst(where isNeeded: (Int) -> Bool) -> [Int] {
-        (0..<tree.layout.fileCount).filter(isNeeded)
-            .map { (power: tree.layout.size(ofFile: $0).leadingZeroBitCount, file: $0) }
-            .sorted(by: <).map(\.file)
-    }
-
-    private func add(_ file: Int?, in root: Int) {
-        guard let found = roots[root].open(file, of: tree) else { return }
-        for stretch in found.stretches() where sizes.count < limit {
-            bases.append(Basis(root: root, file: file, stretch: stretch))
+    private func add(_ source: Source) {
+        guard sizes.count < limit, let stretches = source.open()?.stretches(), !stretches.isEmpty else { return }
+        for stretch in stretches where sizes.count < limit {
+            bases.append((sources.count, stretch))
             sizes.append(UInt64(stretch.count))
         }
+        sources.append(source)
     }
 
-    /// Signatures of what comes next, none where reading it takes long; nil when all is told. After that it is told
-    /// again, for another request.
+    /// The next signatures, none if reading takes long; nil when all are told. After that they are told again, for
+    /// another request.
     func nextSignatures() -> SignatureBatch? {
         let deadline = MonotonicClock.deadline(after: longestSilence) ?? .max
         guard let size = pieceSize else { return nil }
@@ -138,52 +146,177 @@ final class Bases {
         return nil
     }
 
-    /// Reads on in a basis, one step at least.
+    /// Reads on in a basis, one step at least. Bytes that cannot be read are not built upon.
     private func makeSignatures(_ basis: Int, until deadline: UInt64) -> [UInt8] {
         var bytes: [UInt8] = []
-        var isReading = true
-        while isReading, bytes.count < Self.batchSize {
-            // Bytes that cannot be read are not built upon, and the other device sends them.
-            guard let file = file(of: basis) else {
-                reader?.skip()
-                isReading = false
+        guard let file = file(of: basis) else {
+            reader?.skip()
+            next += 1
+            return bytes
+        }
+        repeat {
+            let goesOn = try? reader?.step(in: file.descriptor, bases[basis].stretch, appendingTo: &bytes)
+            guard goesOn == true else {
+                next += 1
                 break
             }
-            do {
-                isReading =
-                    try reader?.step(in: file.descriptor, bases[basis].stretch, appendingTo: &bytes) ?? false
-            } catch {
-                isReading = false
-            }
-            if MonotonicClock.nanoseconds() >= deadline { break }
-        }
-        if !isReading { next += 1 }
+        } while bytes.count < Self.batchSize && MonotonicClock.nanoseconds() < deadline
         return bytes
     }
 
-    /// Reads bytes of a basis: fewer than asked for where it is not what it was.
+    /// Reads bytes of a basis: fewer than asked for if it has changed.
     func read(_ basis: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
         guard let file = file(of: basis) else { return 0 }
-        let place = bases[basis]
-        let start = place.stretch.lowerBound + offset
-        return try SystemCalls.read(file.descriptor, into: bytes, at: start)
+        return try SystemCalls.read(file.descriptor, into: bytes, at: bases[basis].stretch.lowerBound + offset)
     }
 
     private func file(of basis: Int) -> BasisFile? {
-        let place = bases[basis]
-        if let opened, opened.root == place.root, opened.file == place.file { return opened.basis }
+        let source = bases[basis].source
+        if let opened, opened.source == source { return opened.file }
         opened = nil
-        guard let found = roots[place.root].open(place.file, of: tree) else { return nil }
-        opened = (place.root, place.file, found)
-        return found
+        guard let file = sources[source].open() else { return nil }
+        opened = (source, file)
+        return file
     }
 
-    /// Builds upon nothing any more. What is open takes room, also when it was removed.
+    /// Lets go of all files: an open file takes room even after it was removed.
     func end() {
         opened = nil
         reader = nil
-        roots = []
+        sources = []
         bases = []
         sizes = []
+    }
+}
+
+/// A file that is open to be built upon.
+final class BasisFile: Sendable {
+    /// Holes smaller than this are read as the zeros that they are: a chunk.
+    private static let holeSize = UInt64(ChunkLayout.chunkSize)
+
+    let descriptor: OwnedDescriptor
+    let size: UInt64
+
+    /// - Parameter limit: bytes behind these do not count.
+    init(_ descriptor: consuming OwnedDescriptor, limit: UInt64 = .max) throws(Errno) {
+        size = min(limit, UInt64(clamping: try SystemCalls.status(of: descriptor).st_size))
+        self.descriptor = descriptor
+    }
+
+    /// Opens a regular file of a folder: never through a link, and never outside of the folder.
+    ///
+    /// - Returns: nil if there is none. A pipe or device is not opened to find out what it is.
+    convenience init?(
+        _ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor, limit: UInt64 = .max
+    ) {
+        do {
+            let number = folder.rawValue
+            let looked = OwnedDescriptor(
+                takingOwnershipOf: try SystemCalls.withName(path) { (path) throws(Errno) in
+                    try SystemCalls.kernel { baton_look_beneath(number, path) }
+                })
+            guard try SystemCalls.status(of: looked).st_mode & S_IFMT == S_IFREG else { return nil }
+            // Another file may have taken its place: O_NONBLOCK keeps a pipe from blocking, O_NOCTTY a terminal from
+            // taking over.
+            let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW
+            let opened = try SystemCalls.open(path, beneath: folder, flags)
+            guard try SystemCalls.status(of: opened).st_mode & S_IFMT == S_IFREG else { return nil }
+            try self.init(opened, limit: limit)
+        } catch {
+            return nil
+        }
+    }
+
+    /// The stretches between large holes, each from one multiple of a chunk to another: a hole is not read, however
+    /// large it is. All of the file if the file system cannot tell.
+    ///
+    /// - Parameter limit: the most stretches; the rest is left out.
+    func stretches(limit: Int = Bases.limit) -> [Range<UInt64>] {
+        let number = descriptor.rawValue
+        var stretches: [Range<UInt64>] = []
+        var next: UInt64 = 0
+        while next < size {
+            guard stretches.count < limit else { break }
+            let data = baton_next_data(number, Int64(next))
+            guard data >= 0 else {
+                if -data != Int64(ENXIO) { stretches.append(next..<size) }
+                break
+            }
+            let hole = baton_next_hole(number, data)
+            let start = max(next, UInt64(data) / Self.holeSize * Self.holeSize)
+            guard hole > data, start < size else { break }
+            let end = min(size, (UInt64(hole) + Self.holeSize - 1) / Self.holeSize * Self.holeSize)
+            if let last = stretches.last, last.upperBound == start {
+                stretches[stretches.count - 1] = last.lowerBound..<end
+            } else {
+                stretches.append(start..<end)
+            }
+            next = end
+        }
+        return stretches
+    }
+}
+
+/// An earlier state of a document on this device, to build upon: a file, or a folder in which each file is looked up
+/// under its path in the document.
+package final class OlderCopy: Sendable {
+    /// The most copies that a document can be built upon: 16.
+    package static let limit = 16
+    /// The least size of a file of a copy that no user has named: 1 MiB. The other device hears digests of what is built
+    /// upon, and the content of a short file could be guessed by them.
+    package static let leastSharedSize: UInt64 = 1 << 20
+
+    enum Content: Sendable {
+        case file(BasisFile)
+        case folder(OpenFolder)
+    }
+
+    let content: Content
+    /// Smaller files of the folder are not built upon.
+    let leastSize: UInt64
+
+    /// Opens a copy that the user names, whose links are followed. Blocking.
+    ///
+    /// - Throws: `missing`, `unreadable`, `notRegularFile`, ...
+    package convenience init(opening path: FilePath) throws(DocumentError) {
+        try self.init(path, leastSize: 0)
+    }
+
+    /// Opens what is at a document's place in a folder that this device shares with the origin. Blocking.
+    ///
+    /// - Returns: nil if it cannot be read, is a file of less than ``leastSharedSize``, or is a folder and the document
+    ///   a file or the reverse.
+    convenience init?(shared path: FilePath, of tree: DocumentTree) {
+        do {
+            try self.init(path, leastSize: Self.leastSharedSize)
+        } catch {
+            return nil
+        }
+        switch content {
+        case .file(let file): guard !tree.isFolder, file.size >= leastSize else { return nil }
+        case .folder: guard tree.isFolder else { return nil }
+        }
+    }
+
+    private init(_ path: FilePath, leastSize: UInt64) throws(DocumentError) {
+        self.leastSize = leastSize
+        do {
+            content = .file(try BasisFile(try DocumentSource.open(path).takeFile()))
+        } catch let error as DocumentError where error.code == .isFolder {
+            do {
+                content = .folder(OpenFolder(try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)))
+            } catch {
+                throw DocumentError(openingFailed: error, path)
+            }
+        } catch let error as DocumentError {
+            throw error
+        } catch {
+            throw DocumentError(.readFailed, path.displayed)
+        }
+    }
+
+    /// The folder; nil for a file.
+    var folder: OpenFolder? {
+        if case .folder(let folder) = content { folder } else { nil }
     }
 }

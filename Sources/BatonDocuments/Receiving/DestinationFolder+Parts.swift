@@ -5,6 +5,26 @@ import CLinux
 import Glibc
 import SystemPackage
 
+/// The name of a document in its destination.
+package struct DocumentNaming: Sendable, Hashable {
+    /// The highest number that a document gets because its name is taken: 99.
+    static let highestNumber = 99
+
+    /// The name at its origin. If that is taken, the document does not arrive.
+    package static let own = DocumentNaming(label: nil, renames: false)
+
+    /// The user's own name for it; nil for the name at its origin.
+    package let label: DocumentLabel?
+    /// Whether the document gets a number if the name is taken, as in `film (2).bin`.
+    package let renames: Bool
+
+    /// A naming.
+    package init(label: DocumentLabel?, renames: Bool) {
+        self.label = label
+        self.renames = renames
+    }
+}
+
 /// The parts in a destination.
 ///
 /// The name of a part is one component. The kernel is told to stay beneath the folder and to follow no link all the
@@ -27,10 +47,10 @@ extension DestinationFolder {
         }
     }
 
-    /// Opens a file or folder that an earlier transfer has made, and makes it this user's alone: the attempt before may
-    /// have given it its final permissions.
+    /// Opens the file or folder of an earlier transfer, and makes it this user's alone: that transfer may have given it
+    /// its final permissions.
     ///
-    /// - Returns: nil for anything but the one of this inode and this user, with no other name.
+    /// - Returns: nil unless it has this inode, belongs to this user and has no second name.
     func reopen(
         _ name: [UInt8], inode: UInt64, isFolder: Bool, for label: DocumentLabel
     ) throws(DocumentError) -> OwnedDescriptor? {
@@ -40,13 +60,13 @@ extension DestinationFolder {
             do throws(Errno) {
                 found = try SystemCalls.open(name, beneath: file, flags)
             } catch .permissionDenied {
-                try requireOwn(name, inode)
+                guard try self.inode(ofName: name) == inode else { return nil }
                 try SystemCalls.restoreAccess(name, in: file)
                 found = try SystemCalls.open(name, beneath: file, flags)
             }
             let status = try SystemCalls.status(of: found)
             guard fileSystem.number(of: status) == inode, status.st_uid == geteuid() else { return nil }
-            // A file that has a second name somewhere would be written to there as well.
+            // A file with a second name would be written to under that name as well.
             if !isFolder { try SystemCalls.requireOwn(status) }
             try SystemCalls.setMode(isFolder ? 0o700 : 0o600, of: found)
             return found
@@ -58,37 +78,32 @@ extension DestinationFolder {
         }
     }
 
-    private func requireOwn(_ name: [UInt8], _ inode: UInt64) throws(Errno) {
-        let found = fileSystem.number(of: try SystemCalls.status(ofName: name, in: file))
-        guard found == inode else { throw .noSuchFileOrDirectory }
-    }
-
     /// Gives a part its final name, never in the place of something else.
     ///
     /// - Returns: the name that it has got.
-    /// - Throws: `destinationExists`, also if all names with a number are taken; `destinationUnsuitable` where the file
-    ///   system can promise neither way, and the errors of making a file. Nothing has changed then.
+    /// - Throws: `destinationExists`, also if all names with a number are taken; `destinationUnsuitable` if the file
+    ///   system can promise neither way, ... Nothing has changed then.
     func rename(
         _ name: [UInt8], to label: DocumentLabel, _ naming: DocumentNaming, isFolder: Bool
     ) throws(DocumentError) -> DocumentLabel {
         let wanted = naming.label ?? label
-        var (candidate, number) = (wanted, 1)
-        while true {
+        var candidate = wanted
+        for number in 2... {
             do throws(Errno) {
                 try rename(name, candidate.bytes)
-                return candidate
+                break
             } catch {
                 guard error == .fileExists else { throw DocumentError(namingFailed: error, candidate, in: path) }
-                guard naming.renames, number < DocumentNaming.highestNumber else {
+                guard naming.renames, number <= DocumentNaming.highestNumber else {
                     throw DocumentError(.destinationExists, path(of: candidate).displayed, underlyingError: error)
                 }
-                number += 1
                 candidate = wanted.numbered(number, isFolder: isFolder)
             }
         }
+        return candidate
     }
 
-    /// Gives a part another part's name, likewise.
+    /// Gives a part another part's name, never in the place of something else.
     func rename(_ name: [UInt8], toPart other: [UInt8], for label: DocumentLabel) throws(DocumentError) {
         do {
             try rename(name, other)
@@ -97,7 +112,6 @@ extension DestinationFolder {
         }
     }
 
-    /// - Throws: `notSupported` where the file system can neither rename without replacing nor give a second name.
     private func rename(_ name: [UInt8], _ to: [UInt8]) throws(Errno) {
         let folder = file.rawValue
         try SystemCalls.withName(name) { (from) throws(Errno) in
@@ -106,8 +120,7 @@ extension DestinationFolder {
                     try SystemCalls.kernel { baton_rename_without_replacing(folder, from, to) }
                     return
                 } catch {
-                    // Some file systems (NFS among them) cannot promise it. A second name cannot replace anything
-                    // either.
+                    // Some file systems (NFS among them) cannot promise it. A second name replaces nothing either.
                     guard [.invalidArgument, .noFunction, .notSupported].contains(error) else { throw error }
                 }
                 do throws(Errno) {
@@ -115,87 +128,47 @@ extension DestinationFolder {
                 } catch {
                     throw error == .notPermitted || error == .noFunction ? .notSupported : error
                 }
-                // It stands under its own name now; a part name that stays is an extra, not a failure.
-                try? SystemCalls.remove(from, from: file)
+                // The document has its name now; a part name that stays is an extra, not a failure.
+                _ = try? SystemCalls.call { unlinkat(folder, from, 0) }
             }
         }
     }
 
-    /// Whether a name is a regular file or a folder and has this inode: not something that was put in its place.
+    /// The inode of a name in the folder, whatever it is.
+    func inode(ofName name: [UInt8]) throws(Errno) -> UInt64 {
+        fileSystem.number(of: try SystemCalls.status(ofName: name, in: file))
+    }
+
+    /// Whether a name is a regular file or a folder and has this inode.
     func holds(_ name: [UInt8], inode: UInt64, isFolder: Bool) -> Bool {
         guard let status = try? SystemCalls.status(ofName: name, in: file) else { return false }
         return status.st_mode & S_IFMT == (isFolder ? S_IFDIR : S_IFREG) && fileSystem.number(of: status) == inode
     }
 
-    /// The inode of an open file or folder.
-    func inode(of opened: borrowing OwnedDescriptor, _ label: DocumentLabel) throws(DocumentError) -> UInt64 {
-        do {
-            return fileSystem.number(of: try SystemCalls.status(of: opened))
-        } catch {
-            throw DocumentError(writingFailed: error, label)
-        }
-    }
-
-    /// The inode of a name in the folder, whatever it is; nil where nothing has the name.
-    ///
-    /// - Throws: `writeFailed`, `busy`, ...: the disk does not answer, and nobody knows.
-    func inode(of name: [UInt8], for label: DocumentLabel) throws(DocumentError) -> UInt64? {
-        do throws(Errno) {
-            return fileSystem.number(of: try SystemCalls.status(ofName: name, in: file))
-        } catch .noSuchFileOrDirectory, .notDirectory {
-            return nil
-        } catch {
-            throw DocumentError(creatingFailed: error, label, in: path)
-        }
-    }
-
-    /// Whether a name in the folder is certainly gone, or something else's: a disk that does not answer has lost
-    /// nothing.
-    func hasLost(_ name: [UInt8], inode: UInt64) -> Bool {
-        do {
-            return fileSystem.number(of: try SystemCalls.status(ofName: name, in: file)) != inode
-        } catch {
-            return error == .noSuchFileOrDirectory
-        }
-    }
-
-    /// Makes sure that what is free now is enough.
-    ///
-    /// - Parameters:
-    ///   - byteCount: bytes that are needed.
-    ///   - entryCount: files and folders that will be made.
-    /// - Throws: `destinationFull`.
+    /// Makes sure that the file system has room for so many bytes, and for so many new files and folders.
     func requireRoom(for byteCount: UInt64, entries entryCount: Int, _ label: DocumentLabel) throws(DocumentError) {
-        let number = file.rawValue
-        var status = statvfs()
-        guard (try? SystemCalls.call { fstatvfs(number, &status) }) != nil, status.f_blocks > 0 else { return }
-        let (free, isLarge) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        guard let status = volume else { return }
         // File systems that make inodes as they are needed say that they have none.
         let hasInodes = status.f_files == 0 || UInt64(status.f_favail) >= UInt64(entryCount)
-        guard isLarge || byteCount <= free, hasInodes else {
+        guard byteCount <= freeByteCount ?? .max, hasInodes else {
             throw DocumentError(.destinationFull, label.description, underlyingError: .noSpace)
         }
     }
 
-    /// Bytes that are free for this user; nil where the file system does not say.
-    var freeByteCount: UInt64? { SystemCalls.freeByteCount(of: file) }
-
-    /// Bytes of a block of its file system.
-    var blockSize: UInt64 {
-        let number = file.rawValue
-        var status = statvfs()
-        _ = try? SystemCalls.call { fstatvfs(number, &status) }
-        return max(1, UInt64(status.f_frsize))
-    }
-}
-
-extension SystemCalls {
-    /// Bytes that are free for this user on the file system of an open file; nil where it does not say.
-    static func freeByteCount(of file: borrowing OwnedDescriptor) -> UInt64? {
-        let number = file.rawValue
-        var status = statvfs()
-        guard (try? call { fstatvfs(number, &status) }) != nil, status.f_blocks > 0 else { return nil }
+    /// Bytes that are free for this user; nil if the file system does not say.
+    var freeByteCount: UInt64? {
+        guard let status = volume else { return nil }
         let (free, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         return overflow ? nil : free
+    }
+
+    /// Bytes of a block of its file system.
+    var blockSize: UInt64 { max(1, UInt64(volume?.f_frsize ?? 1)) }
+
+    private var volume: statvfs? {
+        let number = file.rawValue
+        var status = statvfs()
+        guard (try? SystemCalls.call { fstatvfs(number, &status) }) != nil, status.f_blocks > 0 else { return nil }
+        return status
     }
 }

@@ -16,9 +16,6 @@ package final class DestinationFolder: Sendable {
     /// Where the folder is, absolute and without links, as far as the kernel can tell.
     let resolvedPath: FilePath
 
-    /// Whether its file system is one whose renaming is known never to replace, so that nobody has to try.
-    let isKnownToName: Bool
-
     /// The file system that it is on.
     let fileSystem: FileSystem
 
@@ -28,7 +25,7 @@ package final class DestinationFolder: Sendable {
     ///
     /// - Throws: `destinationMissing`, `destinationNotWritable`, `systemUnsuitable`, `busy`.
     package static func open(_ path: FilePath) async throws(DocumentError) -> DestinationFolder {
-        let executor = try BlockingExecutor.forDocument(nil, "baton-folder")
+        let executor = try BlockingExecutor.forDocument("baton-folder")
         return try await Opener(executor: executor).open(path)
     }
 
@@ -52,59 +49,31 @@ package final class DestinationFolder: Sendable {
                 isMissing ? .destinationMissing : .destinationNotWritable, path.displayed, underlyingError: error)
         }
         resolvedPath = Self.place(of: file) ?? path
-        isKnownToName = Self.isKnownToName(file)
         fileSystem = FileSystem(of: file)
         // Refused before the other device hears of anything, and not when its first byte has come.
-        for call in NeededCall.allCases {
-            guard let error = Self.refusal(of: call, in: file) else { continue }
-            throw DocumentError(.systemUnsuitable, call.remedy, underlyingError: error)
+        do throws(Errno) {
+            _ = try SystemCalls.open(".".utf8, beneath: file, O_RDONLY | O_DIRECTORY)
+        } catch {
+            throw DocumentError(
+                .systemUnsuitable, "openat2: update to Linux 5.6 or later, and let the container allow it",
+                underlyingError: error)
+        }
+        if case .unavailable(let error) = Landlock.support {
+            throw DocumentError(
+                .systemUnsuitable,
+                "Landlock: update to Linux 5.13 or later, and name landlock in the kernel's lsm= parameter",
+                underlyingError: error)
         }
     }
 
     /// Whether two were the same folder when they were opened, by whatever path.
     package func isSame(as other: DestinationFolder) -> Bool { resolvedPath == other.resolvedPath }
 
-    /// The error of a call that receiving needs; nil if the kernel has it.
-    private static func refusal(of call: NeededCall, in folder: borrowing OwnedDescriptor) -> Errno? {
-        switch call {
-        case .openBeneath:
-            let number = folder.rawValue
-            do {
-                let flags = UInt64(O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                _ = OwnedDescriptor(
-                    takingOwnershipOf: try SystemCalls.kernel { baton_open_beneath(number, ".", flags, 0) })
-                return nil
-            } catch {
-                return error
-            }
-        case .landlock:
-            switch Landlock.support {
-            case .version: return nil
-            case .unavailable(let error): return error
-            }
-        }
-    }
-
     /// Confines the calling thread to this folder and the one of the records, and to reading folders with older copies.
     func confineThread(
-        recordingIn records: borrowing OwnedDescriptor, readingIn copies: [BasisFolder] = []
+        recordingIn records: borrowing OwnedDescriptor, readingIn copies: [OpenFolder] = []
     ) throws(Errno) {
         try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies)
-    }
-
-    /// Whether the confined thread can move a file from one folder to another: not with the first version of Landlock.
-    var movesBetweenFolders: Bool {
-        guard case .version(let version) = Landlock.support else { return false }
-        return version >= 2
-    }
-
-    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlays take RENAME_NOREPLACE since Linux 3.15 or their birth. The
-    /// call itself may be missing all the same, where a container's filter forbids it: no file is called "", and only
-    /// who has the call says that.
-    private static func isKnownToName(_ file: borrowing OwnedDescriptor) -> Bool {
-        let known: [UInt32] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994, 0x794C_7630]
-        return known.contains(baton_file_system(file.rawValue))
-            && baton_rename_without_replacing(file.rawValue, "", "") == -ENOENT
     }
 
     /// Where a name in the folder is, by the user's path; where that leads to another folder by now, by this one's own.
@@ -130,13 +99,10 @@ package final class DestinationFolder: Sendable {
 
     /// Makes sure that nothing has the name of a document yet: no file, no folder, no link, not even one that leads
     /// nowhere.
-    ///
-    /// - Throws: `destinationExists`, unless a name that is taken gets a number; `badName` (longer than this file
-    ///   system allows), `destinationNotWritable`.
     func requireAbsent(_ label: DocumentLabel, _ naming: DocumentNaming = .own) throws(DocumentError) {
         let label = naming.label ?? label
         do {
-            _ = try label.withCString { (name) throws(Errno) in try SystemCalls.status(of: name, in: file) }
+            _ = try SystemCalls.status(ofName: label.bytes, in: file)
         } catch .noSuchFileOrDirectory {
             return
         } catch {
@@ -175,11 +141,6 @@ extension DocumentError {
         } else {
             self.init(creatingFailed: error, label, in: folder)
         }
-    }
-
-    /// The meaning of an error of opening or writing something in the state folder.
-    init(stateFailed error: Errno, _ subject: String) {
-        self.init(error.isShortage ? .busy : .stateUnavailable, subject, underlyingError: error)
     }
 
     /// The meaning of an error of writing a document's bytes or making them durable.

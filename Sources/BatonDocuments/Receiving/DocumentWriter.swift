@@ -209,7 +209,12 @@ package actor DocumentWriter {
     /// - Throws: `incomplete` when something of them is missing. The transfer has ended then.
     package func finish() async throws(DocumentError) {
         try await settle(leaving: 0)
-        try await ending { (reception) throws(DocumentError) in try reception.finish() }
+        do {
+            try await perform { (reception) throws(DocumentError) in try reception.finish() }
+        } catch {
+            await end(with: error)
+            throw error
+        }
     }
 
     /// Puts the whole document in place: synchronised, under its name, never in the place of another.
@@ -263,18 +268,6 @@ package actor DocumentWriter {
     ) async throws(DocumentError) -> Value {
         try requireReceiving()
         return try await thread.perform { [reception] () throws(DocumentError) in try body(reception) }
-    }
-
-    private func ending<Value: Sendable>(
-        _ body: @escaping @Sendable (Reception) throws(DocumentError) -> Value
-    ) async throws(DocumentError) -> Value {
-        try requireReceiving()
-        do {
-            return try await thread.perform { [reception] () throws(DocumentError) in try body(reception) }
-        } catch {
-            await end(with: error)
-            throw error
-        }
     }
 
     /// Does on the thread what takes long, and may ask whether the task that waits for it was cancelled meanwhile.

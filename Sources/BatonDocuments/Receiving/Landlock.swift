@@ -30,13 +30,12 @@ package enum Landlock {
         static let makeFolder = Access(rawValue: 1 << 7)
         static let makeFile = Access(rawValue: 1 << 8)
         static let makeLink = Access(rawValue: 1 << 12)
-        static let moveBetweenFolders = Access(rawValue: 1 << 13)
         static let truncate = Access(rawValue: 1 << 14)
 
         /// All that a document may need in its destination: no devices, pipes and sockets, and nothing is executed.
         static let receiving: Access = [
             .readFile, .writeFile, .readFolder, .makeFile, .makeFolder, .makeLink, .removeFile, .removeFolder,
-            .moveBetweenFolders, .truncate,
+            .truncate,
         ]
         /// Access that records and journals of unfinished documents need.
         static let recording: Access = [.readFile, .writeFile, .makeFile, .removeFile, .truncate]
@@ -64,18 +63,14 @@ package enum Landlock {
     }
 
     /// Confines the calling thread, and what it makes, for good: to a destination and to the folder of the records, to
-    /// reading what is in folders that the user named, and to no network where the kernel can.
+    /// reading what is in folders that the user named, and to no network if the kernel can.
     ///
-    /// Version 1 moves nothing between folders (EXDEV).
+    /// Call it only on a ``BatonEventLoop/PrivateThread``. Open descriptors stay usable, so each folder is given as one.
     ///
-    /// Only on a ``BatonEventLoop/PrivateThread``. What was opened before stays open: so the folders are given as
-    /// descriptors, each with a rule of its own.
-    ///
-    /// - Parameter version: what is used of it; nil, the default, is all that the kernel has.
-    /// - Throws: what the kernel said: that it has no Landlock, or refused all the same. Nothing may be written then.
+    /// - Parameter version: the version of the interface to use; nil, the default, for the newest.
     static func confineThread(
         receivingIn destination: borrowing OwnedDescriptor, recordingIn records: borrowing OwnedDescriptor,
-        readingIn copies: [BasisFolder] = [], version wanted: Int? = nil
+        readingIn copies: [OpenFolder] = [], version wanted: Int? = nil
     ) throws(Errno) {
         let version: Int
         switch support {

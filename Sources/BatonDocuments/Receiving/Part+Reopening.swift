@@ -67,7 +67,6 @@ extension Part {
     /// stay as they are: one that somebody has cut does not get its size back here.
     ///
     /// - Parameter isCancelled: is asked before each chunk, because a large document can take minutes.
-    /// - Throws: `cancelled`; `busy`, `writeFailed`, ...: the disk does not answer.
     func present(
         _ chunks: [TransferJournal.Chunk], unless isCancelled: () -> Bool
     ) throws(DocumentError) -> [TransferJournal.Chunk] {
@@ -107,7 +106,7 @@ extension Part {
 }
 
 extension OpenEntry {
-    /// Whether a range of it has this checksum on the disk. What cannot be read has not.
+    /// Whether a range of it has this checksum on the disk. Bytes that cannot be read do not match.
     fileprivate func holds(
         _ range: Range<UInt64>, _ checksum: ChunkChecksum, _ room: UnsafeMutableRawBufferPointer
     ) -> Bool {
@@ -115,5 +114,43 @@ extension OpenEntry {
         let bytes = UnsafeMutableRawBufferPointer(rebasing: room[..<range.count])
         let count = try? SystemCalls.read(descriptor, into: bytes, at: range.lowerBound)
         return count == range.count && ChunkChecksum(of: UnsafeRawBufferPointer(bytes)) == checksum
+    }
+}
+
+/// Files with holes.
+extension Part {
+    /// Blocks of zeros that are not written: 4 KiB, of which most file systems make holes.
+    private static let holeSize = 4 << 10
+
+    /// Writes what is not zero, and leaves holes for what is.
+    func writeSparsely(
+        _ bytes: UnsafeRawBufferPointer, to place: ChunkLayout.Place, from offset: Int
+    ) throws(DocumentError) {
+        // An earlier transfer may have left other bytes there.
+        if offset == 0 { try clear(place.range, ofFile: place.file) }
+        func write(_ run: Range<Int>) throws(DocumentError) {
+            guard !run.isEmpty else { return }
+            let piece = UnsafeRawBufferPointer(rebasing: bytes[run])
+            try self.write(piece, toFile: place.file, at: place.offset + UInt64(offset + run.lowerBound))
+        }
+        // Blocks of the file, which do not begin where what has come begins.
+        var (start, block) = (0, 0..<0)
+        while block.upperBound < bytes.count {
+            let end = block.upperBound + Self.holeSize - (offset + block.upperBound) % Self.holeSize
+            block = block.upperBound..<min(bytes.count, end)
+            guard UnsafeRawBufferPointer(rebasing: bytes[block]).isZero else { continue }
+            try write(start..<block.lowerBound)
+            start = block.upperBound
+        }
+        try write(start..<bytes.count)
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether every byte is zero.
+    fileprivate var isZero: Bool {
+        guard let start = baseAddress, count > 0 else { return true }
+        // Each byte equals the one before it, and the first is zero.
+        return self[0] == 0 && memcmp(start, start + 1, count - 1) == 0
     }
 }

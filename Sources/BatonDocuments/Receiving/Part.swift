@@ -45,7 +45,11 @@ final class Part {
         do throws(DocumentError) {
             root = OpenEntry(.root, try place.folder.make(record.name, isFolder: tree.isFolder, for: tree.label))
             isOurs = true
-            record.inode = try place.folder.inode(of: root.descriptor, tree.label)
+            do {
+                record.inode = place.folder.fileSystem.number(of: try SystemCalls.status(of: root.descriptor))
+            } catch {
+                throw DocumentError(writingFailed: error, tree.label)
+            }
             try place.ledger.enter(record)
         } catch {
             do throws(Errno) {
@@ -151,29 +155,26 @@ final class Part {
     ///
     /// - Throws: `writeFailed`, ...: the disk does not answer, and nobody knows.
     func isWhole(file index: Int) throws(DocumentError) -> Bool {
-        let path = tree.entry(ofFile: index).path
         do throws(Errno) {
-            let status =
-                path.isRoot
-                ? try SystemCalls.status(of: root.descriptor)
-                : try SystemCalls.status(ofName: path.name, in: try folder(at: path.parent).descriptor)
+            let status = try status(ofFile: index)
             let hasSize = status.st_size == off_t(tree.layout.size(ofFile: index))
             return hasSize && (try? SystemCalls.requireOwn(status)) != nil
         } catch {
-            guard error.saysAbsent else { throw failure(error, path) }
+            guard error.saysAbsent else { throw failure(error, tree.entry(ofFile: index).path) }
             return false
         }
     }
 
     /// Bytes that the disk holds for a file.
     func heldByteCount(ofFile index: Int) -> UInt64 {
+        if tree.isFolder, isNew, !known[index] { return 0 }
+        return UInt64(clamping: (try? status(ofFile: index))?.st_blocks ?? 0) * 512
+    }
+
+    private func status(ofFile index: Int) throws(Errno) -> stat {
         let path = tree.entry(ofFile: index).path
-        if !path.isRoot, isNew, !known[index] { return 0 }
-        let status =
-            path.isRoot
-            ? try? SystemCalls.status(of: root.descriptor)
-            : try? SystemCalls.status(ofName: path.name, in: try folder(at: path.parent).descriptor)
-        return UInt64(clamping: status?.st_blocks ?? 0) * 512
+        guard !path.isRoot else { return try SystemCalls.status(of: root.descriptor) }
+        return try SystemCalls.status(ofName: path.name, in: try folder(at: path.parent).descriptor)
     }
 
     /// Gives back the room that was reserved for bytes of the file that is being written, where the file system can. No
@@ -183,28 +184,10 @@ final class Part {
         SystemCalls.giveBack(range, of: current.entry.descriptor)
     }
 
-    /// Moves a file here from another part, in the place of what has its path.
-    ///
-    /// - Returns: false if the file has gone, or nothing can be moved between the two.
-    func take(_ index: Int, from older: Part) throws(DocumentError) -> Bool {
-        let path = tree.entry(ofFile: index).path
-        if current?.index == index { current = nil }
-        do throws(Errno) {
-            let (from, to) = (try older.folder(at: path.parent), try folder(at: path.parent))
-            try SystemCalls.rename(path.name, in: from.descriptor, to: to.descriptor)
-            known[index] = true
-            return true
-        } catch .noSuchFileOrDirectory, .improperLink {
-            return false
-        } catch {
-            throw failure(error, path)
-        }
-    }
-
     /// Makes durable all that was written.
     ///
-    /// - Throws: `destinationFull`, `writeFailed`, ... What was written since it last went well may be gone then,
-    ///   although it can still be read and the next call goes well: Linux tells an error of writing back once.
+    /// - Throws: `destinationFull`, `writeFailed`, ... All writes since the last success may be lost then. Linux tells an error
+    ///   of writing back only once: later calls succeed.
     func synchronize() throws(DocumentError) {
         let number = root.descriptor.rawValue
         do {
@@ -278,9 +261,13 @@ final class Part {
     func keep() -> Bool {
         guard !isOver else { return false }
         close()
-        guard !place.folder.hasLost(record.name, inode: record.inode) else {
+        do throws(Errno) {
+            if try place.folder.inode(ofName: record.name) != record.inode { throw .noSuchFileOrDirectory }
+        } catch .noSuchFileOrDirectory {
             place.ledger.remove(record)
             return false
+        } catch {
+            // A disk that does not answer has lost nothing.
         }
         place.ledger.release(record)
         return true
@@ -344,7 +331,6 @@ final class Part {
 
     /// Makes sure, before a byte is asked for, that the file system can name it without replacing something.
     private func requireNaming() throws(DocumentError) {
-        guard !place.folder.isKnownToName else { return }
         let other = PartFileRecord(of: tree.label, in: place.folder)
         try place.ledger.enter(other)
         defer { place.ledger.remove(other) }

@@ -3,17 +3,17 @@
 import BatonEventLoop
 import SystemPackage
 
-/// Chooses the part that a transfer writes to: the one of an earlier transfer of the same version, or a new one. Other
+/// Chooses the part that a transfer writes to: that of an earlier transfer of the same version, or a new one. Other
 /// parts of the document are built upon, or go if the disk has no room for both.
 struct PartChoice {
-    /// The number of other parts that are kept beside the new one, the fullest. Each takes the room of the whole
-    /// document, and its origin can say as often as it likes that it has changed.
+    /// The most other parts that are kept beside the new one, the fullest: 2. Each takes the room of the whole document,
+    /// and its origin can say as often as it likes that it has changed.
     static let olderLimit = 2
 
     /// See ``DocumentWriter/Start``.
     private(set) var start = DocumentWriter.Start.unchanged
     /// Other parts that were taken from the ledger, the fullest first.
-    private(set) var older: [(record: PartFileRecord, content: PartContent)] = []
+    private(set) var older: [PartContent] = []
 
     private let header: JournalHeader
     private let place: PartPlace
@@ -30,33 +30,23 @@ struct PartChoice {
     /// - Parameters:
     ///   - found: what earlier transfers left of the document, the newest first.
     ///   - isCancelled: whether nobody waits for it any more.
-    /// - Throws: `destinationFull` if there is no room, even without the others, which stay then; ...
     mutating func open(
         _ found: [UnfinishedDocument], unless isCancelled: () -> Bool
     ) throws(DocumentError) -> PartContent {
-        var found = found
-        for (index, part) in found.enumerated().reversed() where try !isThere(part) { found.remove(at: index) }
+        let tree = tree
+        let isSame = { (part: UnfinishedDocument) in part.header.tree.isSameVersion(as: tree) }
+        let found = try fullestFirst(found)
         var reopened: PartContent?
         var others: [UnfinishedDocument] = []
-        for part in try fullestFirst(found.filter { $0.header.tree.isSameVersion(as: tree) }) {
-            if reopened == nil, let content = try reopen(part, isOlder: false, unless: isCancelled) {
-                reopened = content
-            } else {
-                others.append(part)
-            }
+        for part in found.filter(isSame) + found.filter({ !isSame($0) }) {
+            if reopened == nil, isSame(part) { reopened = try reopen(part, isOlder: false, unless: isCancelled) }
+            if reopened?.part.record != part.record { others.append(part) }
         }
-        others += try fullestFirst(found.filter { !$0.header.tree.isSameVersion(as: tree) })
         for part in others.prefix(Self.olderLimit) {
-            guard let content = try reopen(part, isOlder: true, unless: isCancelled) else { continue }
-            older.append((part.record, content))
+            if let content = try reopen(part, isOlder: true, unless: isCancelled) { older.append(content) }
         }
         if isChange(found) { start = .changed(keepsOlder: true) }
         let content = if let reopened { reopened } else { try PartContent(creating: header, at: place) }
-        for other in older { try content.takeOver(from: other.content) }
-        // An empty part would take the place of another one.
-        for index in older.indices.reversed() where older[index].content.heldByteCount == 0 {
-            place.ledger.removePart(of: older.remove(at: index).record)
-        }
         try reserve(content)
         for part in others.dropFirst(Self.olderLimit) where place.ledger.take(part.record) {
             place.ledger.removePart(of: part.record)
@@ -64,9 +54,9 @@ struct PartChoice {
         return content
     }
 
-    /// Leaves the other parts to who may go on with them.
+    /// Leaves the other parts to later transfers.
     func release() {
-        for other in older { place.ledger.release(other.record) }
+        for other in older { place.ledger.release(other.part.record) }
     }
 
     private func reopen(
@@ -80,16 +70,15 @@ struct PartChoice {
         return content
     }
 
-    /// Parts in the order of what is in them.
+    /// The parts that are there, those with the most bytes first.
     ///
-    /// - Throws: that nobody knows how much is in one.
+    /// - Throws: that nobody knows whether a part is there, or how much is in it.
     private func fullestFirst(_ parts: [UnfinishedDocument]) throws(DocumentError) -> [UnfinishedDocument] {
-        guard parts.count > 1 else { return parts }
         var measured: [(part: UnfinishedDocument, byteCount: UInt64)] = []
-        for part in parts {
+        for part in parts where try isThere(part) {
             do throws(Errno) {
-                let all = try TransferJournal.content(at: part.journal)?.all ?? ChunkSet()
-                measured.append((part, all.byteCount(in: part.header.tree.layout)))
+                let all = parts.count > 1 ? try TransferJournal.content(at: part.journal)?.all : nil
+                measured.append((part, all?.byteCount(in: part.header.tree.layout) ?? 0))
             } catch {
                 guard error.saysLost else { throw place.ledger.failure(error) }
             }
@@ -97,32 +86,38 @@ struct PartChoice {
         return measured.sorted { $0.byteCount > $1.byteCount }.map(\.part)
     }
 
-    /// Whether a part is there. Where somebody removed it it is forgotten, and not where its disk is not mounted.
-    /// Something else with its name may be on a disk that is mounted over it, so it is left, and not built upon.
+    /// Whether a part is there. A part that somebody removed is forgotten, unless its disk may only not be mounted.
+    /// Something else with its name is left alone: it may be on a disk that is mounted over the part.
     ///
     /// - Throws: that nobody knows.
     private func isThere(_ part: UnfinishedDocument) throws(DocumentError) -> Bool {
         let record = part.record
-        if let inode = try place.folder.inode(of: record.name, for: tree.label) { return inode == record.inode }
+        do throws(Errno) {
+            return try place.folder.inode(ofName: record.name) == record.inode
+        } catch {
+            guard error == .noSuchFileOrDirectory || error == .notDirectory else {
+                throw DocumentError(creatingFailed: error, tree.label, in: place.folder.path)
+            }
+        }
         if record.isLost(on: place.folder.fileSystem.number), place.ledger.take(record) { place.ledger.remove(record) }
         return false
     }
 
-    /// Whether all parts of a document are of another version, and something is in one. If the origin does not say
-    /// which document it is, another version may be another document of that name.
+    /// Whether all parts are surely of this document and of another version. If the origin does not say which document
+    /// it is, another version may be another document of that name.
     private func isChange(_ found: [UnfinishedDocument]) -> Bool {
         let isOther = found.allSatisfy {
-            let (identity, other) = (header.identity, $0.header.identity)
-            let isSameDocument = identity.hasPlace(of: other) || identity.hasFile(of: other)
+            let isSameDocument =
+                header.identity.hasPlace(of: $0.header.identity) || header.identity.hasFile(of: $0.header.identity)
             return isSameDocument && !$0.header.tree.isSameVersion(as: tree)
         }
-        return isOther && older.contains { !$0.content.verified.ranges.isEmpty }
+        return isOther && older.contains { !$0.verified.ranges.isEmpty }
     }
 
     /// Makes sure of the room that is needed. If the disk has too little, and the others hold enough, they go.
     private mutating func reserve(_ content: PartContent) throws(DocumentError) {
-        let held = older.reduce(UInt64(0)) { $0 + $1.content.heldByteCount }
-        // Files with holes need as much as they had in the older parts, as a rule.
+        let held = older.reduce(UInt64(0)) { $0 + $1.heldByteCount }
+        // A file with holes needs as much as it had in the older parts, as a rule.
         let isFull = min(content.sparseByteCount, held) > place.folder.freeByteCount ?? .max
         do throws(DocumentError) {
             if isFull { throw DocumentError(.destinationFull, tree.label.description, underlyingError: .noSpace) }
@@ -133,7 +128,7 @@ struct PartChoice {
             // Room that the disk called free and did not give, because of a quota, does not count.
             let lacking = needed > free || isFull ? needed - min(needed, free) : needed
             guard held > 0, lacking <= held else { throw error }
-            let given = older.map(\.record)
+            let given = older.map(\.part.record)
             // Open files keep their room.
             older = []
             for record in given { place.ledger.removePart(of: record) }

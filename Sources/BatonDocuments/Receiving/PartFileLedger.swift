@@ -6,33 +6,31 @@ import Glibc
 import Synchronization
 package import SystemPackage
 
-/// The documents that were begun and not finished, so that a transfer goes on with them, and that a node that was
-/// killed removes at its next start what no transfer can go on with.
+/// The unfinished documents of a node: a transfer goes on with them, and a node that was killed removes at its next
+/// start the parts that no transfer can go on with.
 ///
-/// Each part has one small record in a folder of the node's state: folder, name, inode and file system. The record is
-/// made before the part and removed after it. A record is trusted only as far as it fits: only what has that name *and*
-/// inode, in that folder, is removed; and what has gone from there is forgotten only where the folder is on that file
-/// system, and not on the one below the mount point of a disk that is not mounted. Beside it is the part's journal
-/// (``TransferJournal``), from the moment on that it is received.
+/// Each part has a small record in a folder of the node's state (``PartFileRecord``). It is made before the part and
+/// removed after it. Only a file with the recorded name *and* inode, in that folder, is ever removed. A part that is
+/// gone is forgotten only if its folder is on the recorded file system, and not below the mount point of a disk that is
+/// not mounted. Beside the record is the part's journal (``TransferJournal``).
 ///
-/// One process at a time may use a state folder (the node's own lock sees to that). Safe to use from any thread; every
-/// operation blocks on the disk.
+/// One process at a time may use a state folder, which the node's own lock ensures. The ledger is safe to use from any
+/// thread; every operation blocks on the disk.
 package final class PartFileLedger: Sendable {
-    /// How many records there can be: 256. It bounds the folder, and the transfers that one node writes at once.
+    /// The most records: 256. It bounds the folder, and the transfers that one node writes at once.
     package static let recordLimit = 256
-    /// An unfinished document is kept for this long: 7 days.
+    /// The time for which an unfinished document is kept: 7 days.
     package static let unfinishedLifetime: Duration = .seconds(7 * 24 * 3600)
-    /// How many unfinished documents are kept; beyond it the oldest goes at the next start: 64.
-    package static let unfinishedLimit = 64
-    /// How many unfinished documents of one device are kept when another one of it is begun; beyond it the oldest goes:
-    /// 16.
+    /// The most unfinished documents of one device: 16. The oldest beyond it go when another one is begun.
     package static let unfinishedLimitOfDevice = 16
-    /// Records of folders that cannot be reached (a disk that is not plugged in or not mounted) are kept this long: 30
-    /// days.
+    /// The time for which the record of an unreachable folder is kept, such as on an unplugged disk: 30 days.
     package static let unreachableLifetime: Duration = .seconds(30 * 24 * 3600)
 
+    private typealias Summary = (record: PartFileRecord, summary: JournalSummary, changed: Int)
+
     private let folder: FilePath
-    private let names = Mutex(Set<String>())
+    /// The tags of the records that a transfer uses.
+    private let tags = Mutex(Set<String>())
 
     /// The ledger in `stateFolder`, which is made (0700) if need be; its parent has to exist.
     ///
@@ -51,67 +49,65 @@ package final class PartFileLedger: Sendable {
         }
     }
 
-    /// Removes the parts that an earlier run left behind and no transfer can go on with: without a journal, of
-    /// documents of more than ``unfinishedLifetime`` ago, and beyond ``unfinishedLimit``. Call it once, before the
-    /// first transfer.
+    // MARK: - What is there
+
+    /// Removes the parts of earlier runs that no transfer can go on with: those without an intact journal, and those
+    /// older than ``unfinishedLifetime``. Call it once, before the first transfer.
     ///
-    /// A part that does not fit its record is left alone and forgotten; a folder that cannot be reached, or whose disk
-    /// is not mounted, is tried again at the next start, and so is what is written down of a part and cannot be read at
-    /// the moment.
+    /// A part that does not fit its record is left alone and forgotten. A part that cannot be
+    /// reached or read at the moment is tried again at the next start.
     ///
     /// - Returns: how many parts were removed.
-    /// - Throws: `stateUnavailable`.
     @discardableResult
     package func removeLeftovers() throws(DocumentError) -> Int {
-        // The version before has kept digests of older copies beside parts, and journals that were to replace others.
+        // Earlier versions kept digests of older copies beside parts, and journals that were to replace others.
         for suffix in [".signatures", ".journal-to-be"] {
-            for name in try names(endingIn: suffix) { unlink(folder.appending(name)) }
+            for tag in try stems(endingIn: suffix) { unlink(folder.appending(tag + suffix)) }
         }
         var removed = 0
-        var kept: [(name: String, age: Duration)] = []
-        for name in try recordNames() where !isInUse(name) {
+        for tag in try recordTags() {
             do throws(Errno) {
-                if let age = try usableAge(ofJournal: journal(ofRecord: name)) {
-                    kept.append((name, age))
+                let journal = path(ofJournal: tag)
+                if try age(of: journal) < Self.unfinishedLifetime, try TransferJournal.header(at: journal) != nil {
                     continue
                 }
             } catch {
-                continue
+                guard error.saysGone else { continue }
             }
-            if removeLeftover(name) { removed += 1 }
+            if removeLeftover(tag) { removed += 1 }
         }
-        kept.sort { $0.age < $1.age }
-        for (name, _) in kept.dropFirst(Self.unfinishedLimit) where removeLeftover(name) { removed += 1 }
         return removed
     }
 
-    /// How old a journal is that a transfer can go on with; nil for another one.
+    /// Removes a part, and forgets it if there is nothing to remove.
     ///
-    /// - Throws: that nobody knows at the moment.
-    private func usableAge(ofJournal journal: FilePath) throws(Errno) -> Duration? {
+    /// - Returns: whether it was removed.
+    private func removeLeftover(_ tag: String) -> Bool {
+        let path = path(ofRecord: tag)
+        let removal: PartFileRecord.Removal
         do throws(Errno) {
-            let age = try age(of: journal)
-            guard age < Self.unfinishedLifetime, try TransferJournal.isIntact(at: journal) else { return nil }
-            return age
+            removal = try PartFileRecord(readingFrom: path)?.removePart() ?? .doesNotFit
         } catch {
-            guard error.saysGone else { throw error }
-            return nil
+            // Without the record nobody would ever know where the part is.
+            removal = error.saysGone ? .doesNotFit : .unreachable
         }
+        let isOld = (try? age(of: path)).map { $0 > Self.unreachableLifetime } ?? false
+        if removal != .unreachable || isOld { forget(tag) }
+        return removal == .removed
     }
 
-    /// Unfinished documents that nobody goes on with at this moment, the newest first. What cannot be read of one is
-    /// passed over, unless that may pass: a document that is there would be received anew.
+    /// Unfinished documents that no transfer uses at this moment, the newest first. A journal that is damaged or gone
+    /// is passed over.
     ///
     /// - Parameters:
-    ///   - isWanted: whether one is looked for. What the others consist of is not read.
-    ///   - fits: whether it is, by what it consists of. What the others consist of is not kept: each can be some 25 MB.
-    /// - Throws: `busy`, `stateUnavailable`: what there is cannot be read at the moment.
+    ///   - isWanted: whether to read what a document consists of, which can be some 25 MB.
+    ///   - fits: whether the document is looked for, by what it consists of.
     func unfinished(
         where isWanted: (PartFileRecord, JournalSummary) -> Bool = { _, _ in true },
         fitting fits: (JournalHeader) -> Bool = { _ in true }
     ) throws(DocumentError) -> [UnfinishedDocument] {
         var found: [UnfinishedDocument] = []
-        for (record, summary) in try summaries() where isWanted(record, summary) {
+        for (record, summary, _) in try summaries() where isWanted(record, summary) {
             let journal = journal(of: record)
             let header = try passingOver { () throws(Errno) in try TransferJournal.header(at: journal) }
             guard let header, fits(header) else { continue }
@@ -120,7 +116,59 @@ package final class PartFileLedger: Sendable {
         return found
     }
 
-    /// Reads something of one part; nil where that does not go, and will not go soon.
+    /// Unfinished parts of a document in any version: of the same device, name and folder, the newest first. The oldest
+    /// of the device's other documents beyond ``unfinishedLimitOfDevice`` are removed: where a rule accepts its
+    /// documents, it can begin as many as it likes.
+    ///
+    /// Another document of that name is left alone, unless it has the same version and so the same bytes.
+    ///
+    /// - Parameter header: what is to be received.
+    func unfinished(
+        of header: JournalHeader, in folder: DestinationFolder
+    ) throws(DocumentError) -> [UnfinishedDocument] {
+        let wanted = JournalSummary(header, header.encodedTree)
+        let isWanted = { (record: PartFileRecord, summary: JournalSummary) in
+            record.folder == folder.resolvedPath && summary.mayBe(wanted)
+        }
+        let others = try summaries().filter { $0.summary.origin == header.origin && !isWanted($0.record, $0.summary) }
+        for other in others.dropFirst(Self.unfinishedLimitOfDevice) where take(other.record) {
+            removePart(of: other.record)
+        }
+        return try unfinished(
+            where: isWanted,
+            fitting: { !$0.identity.isOther(than: header.identity) || $0.tree.isSameVersion(as: header.tree) })
+    }
+
+    /// The parts that no transfer uses at this moment, the newest first.
+    ///
+    /// - Throws: `busy`, `stateUnavailable`.
+    package func keptParts() throws(DocumentError) -> [KeptPart] {
+        try summaries().compactMap { record, summary, changed in
+            guard let content = try? TransferJournal.content(at: journal(of: record)) else { return nil }
+            let tree = content.header.tree
+            return KeptPart(
+                id: record.tag, name: summary.label.bytes, origin: summary.origin, folder: record.folder,
+                bytes: content.all.byteCount(in: tree.layout), total: tree.size, changed: UInt64(clamping: changed))
+        }
+    }
+
+    /// The summary of each journal that nobody uses, and when it was last written, the newest first.
+    private func summaries() throws(DocumentError) -> [Summary] {
+        var found: [Summary] = []
+        for tag in try recordTags() {
+            try passingOver { () throws(Errno) in
+                guard
+                    let record = try PartFileRecord(readingFrom: path(ofRecord: tag)),
+                    let summary = try TransferJournal.summary(at: path(ofJournal: tag))
+                else { return }
+                found.append((record, summary, try SystemCalls.status(at: path(ofJournal: tag)).st_mtim.tv_sec))
+            }
+        }
+        return found.sorted { $0.changed > $1.changed }
+    }
+
+    /// Reads something of one part; nil if that fails for good.
+    @discardableResult
     private func passingOver<Value>(_ read: () throws(Errno) -> Value?) throws(DocumentError) -> Value? {
         do throws(Errno) {
             return try read()
@@ -130,20 +178,41 @@ package final class PartFileLedger: Sendable {
         }
     }
 
-    /// Removes the oldest of what is unfinished of a device, beyond ``unfinishedLimitOfDevice``: it can begin as many
-    /// as it likes where its user accepts them by a rule.
+    // MARK: - One part
+
+    /// Takes an unfinished document for one transfer.
     ///
-    /// - Parameter isSpared: what is about to be gone on with.
-    func removeExcess(
-        of origin: String, except isSpared: (PartFileRecord, JournalSummary) -> Bool
-    ) throws(DocumentError) {
-        let all = try summaries().filter { $0.summary.origin == origin && !isSpared($0.record, $0.summary) }
-        for (record, _) in all.dropFirst(Self.unfinishedLimitOfDevice) where take(record) {
-            removePart(of: record)
+    /// - Returns: whether nobody else has it.
+    func take(_ record: PartFileRecord) -> Bool {
+        tags.withLock { $0.count < Self.recordLimit && $0.insert(record.tag).inserted }
+    }
+
+    /// Leaves a part to another transfer.
+    func release(_ record: PartFileRecord) {
+        tags.withLock { _ = $0.remove(record.tag) }
+    }
+
+    /// Records a part file that is about to be made (`inode` 0) or was just made.
+    ///
+    /// - Throws: `stateUnavailable`, `busy`. A record that there was before stays then.
+    func enter(_ record: PartFileRecord) throws(DocumentError) {
+        let isNew = !isInUse(record.tag)
+        guard !isNew || take(record) else { throw DocumentError(.busy, "a document") }
+        do {
+            try record.write(to: path(ofRecord: record.tag))
+        } catch {
+            if isNew { remove(record) }
+            throw failure(error)
         }
     }
 
-    /// Removes a part that was taken. Where that does not go its record stays, so that somebody can later.
+    /// Forgets a part file that does not exist any more under its name.
+    func remove(_ record: PartFileRecord) {
+        forget(record.tag)
+        release(record)
+    }
+
+    /// Removes a part that was taken. If that fails, its record stays for a later attempt.
     func removePart(of record: PartFileRecord) {
         switch record.removePart() {
         case .removed, .gone: remove(record)
@@ -151,150 +220,125 @@ package final class PartFileLedger: Sendable {
         }
     }
 
-    /// The summary of each journal that nobody uses, the newest first.
-    func summaries() throws(DocumentError) -> [(record: PartFileRecord, summary: JournalSummary)] {
-        var found: [(record: PartFileRecord, summary: JournalSummary, age: Duration)] = []
-        for name in try recordNames() where !isInUse(name) {
-            let part = try passingOver { () throws(Errno) in
-                let journal = journal(ofRecord: name)
-                guard
-                    let record = try PartFileRecord(readingFrom: folder.appending(name)),
-                    let summary = try TransferJournal.summary(at: journal)
-                else { return nil as (PartFileRecord, JournalSummary, Duration)? }
-                return (record, summary, try age(of: journal))
-            }
-            if let part { found.append(part) }
+    /// The result of deleting a part.
+    package enum Discarding: Sendable {
+        /// The part and its record are gone.
+        case done
+        /// A transfer uses the part. Nothing has changed.
+        case inUse
+        /// The disk of the part is not there or does not let it go. Nothing has changed.
+        case unreachable
+    }
+
+    /// Deletes a part and its record.
+    package func discard(_ part: KeptPart) -> Discarding {
+        guard let record = try? PartFileRecord(readingFrom: path(ofRecord: part.id)) else { return .done }
+        guard take(record) else { return .inUse }
+        guard record.removePart() != .unreachable else {
+            release(record)
+            return .unreachable
         }
-        return found.sorted { $0.age < $1.age }.map { ($0.record, $0.summary) }
+        remove(record)
+        return .done
     }
 
-    /// The record of a part; nil if there is none that can be read.
-    func record(tagged tag: String) -> PartFileRecord? {
-        try? PartFileRecord(readingFrom: folder.appending(tag + PartFileRecord.suffix))
-    }
-
-    /// Takes an unfinished document for one transfer.
-    ///
-    /// - Returns: whether nobody else has it.
-    func take(_ record: PartFileRecord) -> Bool {
-        names.withLock { names in
-            guard names.count < Self.recordLimit else { return false }
-            return names.insert(record.recordName).inserted
-        }
-    }
-
-    /// Leaves a part to who may go on with it.
-    func release(_ record: PartFileRecord) {
-        names.withLock { _ = $0.remove(record.recordName) }
-    }
-
-    /// Where the journal of a part is.
-    func journal(of record: PartFileRecord) -> FilePath { journal(ofRecord: record.recordName) }
-
-    private func journal(ofRecord name: String) -> FilePath {
-        folder.appending(name.dropLast(PartFileRecord.suffix.count) + PartFileRecord.journalSuffix)
-    }
-
-    private func isInUse(_ name: String) -> Bool { names.withLock { $0.contains(name) } }
-
-    /// Removes a part, and forgets it where there is nothing to remove.
-    ///
-    /// - Returns: whether it was removed.
-    private func removeLeftover(_ name: String) -> Bool {
-        let record = folder.appending(name)
-        let removal: PartFileRecord.Removal
+    /// Makes a record durable, and the names in the folder of the records.
+    func synchronize(_ record: PartFileRecord, in records: OpenFolder) throws(DocumentError) {
         do throws(Errno) {
-            removal = try PartFileRecord(readingFrom: record)?.removePart() ?? .doesNotFit
+            let file = try SystemCalls.open(path(ofRecord: record.tag), O_WRONLY | O_NOFOLLOW)
+            try SystemCalls.synchronize(file)
+            try SystemCalls.synchronize(records.descriptor)
         } catch {
-            // Nobody knows where its part is at the moment, and without the record nobody ever would.
-            removal = error.saysGone ? .doesNotFit : .unreachable
+            throw failure(error)
         }
-        switch removal {
-        case .removed, .gone, .doesNotFit: forget(name)
-        case .unreachable: if isOld(record) { forget(name) }
-        }
-        return removal == .removed
     }
 
-    /// How long ago a file was last written.
-    private func age(of file: FilePath) throws(Errno) -> Duration {
-        .seconds(max(0, time(nil) - (try SystemCalls.status(at: file).st_mtim.tv_sec)))
+    private func forget(_ tag: String) {
+        // The record goes last, because the journal is found by it. If it stays, the next start finds it again.
+        unlink(path(ofJournal: tag))
+        unlink(path(ofRecord: tag))
     }
+
+    // MARK: - The folder
 
     /// The folder of the records, to be named in the rules of a confined thread.
-    func openFolder() throws(DocumentError) -> RecordFolder {
+    func openFolder() throws(DocumentError) -> OpenFolder {
         do {
-            return RecordFolder(try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY))
+            return OpenFolder(try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY))
         } catch {
             throw failure(error)
         }
     }
 
     /// The meaning of an error of opening, writing or synchronising something in the folder of the records.
-    func failure(_ error: Errno) -> DocumentError { DocumentError(stateFailed: error, folder.displayed) }
-
-    /// Records a part file that is about to be made (`inode` 0) or was just made.
-    ///
-    /// - Throws: `stateUnavailable`, `busy`. A record that there was before stays then.
-    func enter(_ record: PartFileRecord) throws(DocumentError) {
-        let isNew = !isInUse(record.recordName)
-        guard !isNew || take(record) else { throw DocumentError(.busy, "a document") }
-        do {
-            try record.write(to: folder.appending(record.recordName))
-        } catch {
-            if isNew { remove(record) }
-            throw failure(error)
-        }
+    func failure(_ error: Errno) -> DocumentError {
+        DocumentError(error.isShortage ? .busy : .stateUnavailable, folder.displayed, underlyingError: error)
     }
 
-    /// Makes a record durable, and the names in the folder of the records.
-    func synchronize(_ record: PartFileRecord, in records: RecordFolder) throws(DocumentError) {
-        do throws(Errno) {
-            let file = try SystemCalls.open(folder.appending(record.recordName), O_WRONLY | O_NOFOLLOW)
-            try SystemCalls.synchronize(file)
-            try SystemCalls.synchronize(records.file)
-        } catch {
-            throw failure(error)
-        }
-    }
+    /// The journal of a part.
+    func journal(of record: PartFileRecord) -> FilePath { path(ofJournal: record.tag) }
 
-    /// Forgets a part file that does not exist any more under its name.
-    func remove(_ record: PartFileRecord) {
-        forget(record.recordName)
-        names.withLock { _ = $0.remove(record.recordName) }
-    }
+    private func path(ofJournal tag: String) -> FilePath { folder.appending(tag + PartFileRecord.journalSuffix) }
 
-    private func forget(_ name: String) {
-        // A record that stays is looked at again at the next start, and fits nothing then. It is the last to go,
-        // because what is beside it is found by it.
-        let journal = journal(ofRecord: name)
-        unlink(journal)
-        unlink(folder.appending(name))
+    private func path(ofRecord tag: String) -> FilePath { folder.appending(tag + PartFileRecord.suffix) }
+
+    private func isInUse(_ tag: String) -> Bool { tags.withLock { $0.contains(tag) } }
+
+    private func age(of file: FilePath) throws(Errno) -> Duration {
+        .seconds(max(0, time(nil) - (try SystemCalls.status(at: file).st_mtim.tv_sec)))
     }
 
     private func unlink(_ file: FilePath) {
         _ = try? SystemCalls.call { file.withPlatformString { Glibc.unlink($0) } }
     }
 
-    private func isOld(_ record: FilePath) -> Bool {
-        guard let age = try? age(of: record) else { return false }
-        return age > Self.unreachableLifetime
+    /// The tags of the records that no transfer uses.
+    private func recordTags() throws(DocumentError) -> [String] {
+        try stems(endingIn: PartFileRecord.suffix).filter { !isInUse($0) }
     }
 
-    private func recordNames() throws(DocumentError) -> [String] { try names(endingIn: PartFileRecord.suffix) }
+    private func stems(endingIn suffix: String) throws(DocumentError) -> [String] {
+        do {
+            // Opened anew each time, because a descriptor remembers how far it was read.
+            let names = try SystemCalls.names(in: try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY), atLeast: .max)
+            return names.map { String(decoding: $0, as: UTF8.self) }.filter { $0.hasSuffix(suffix) }
+                .map { String($0.dropLast(suffix.count)) }.sorted()
+        } catch {
+            throw failure(error)
+        }
+    }
+}
 
-    private func names(endingIn suffix: String) throws(DocumentError) -> [String] {
-        guard let stream = folder.withPlatformString({ opendir($0) }) else {
-            throw failure(Errno(rawValue: errno))
-        }
-        defer { closedir(stream) }
-        var found: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
-            }
-            if name.hasSuffix(suffix) { found.append(name) }
-        }
-        return found.sorted()
+/// The part of a document that came before its transfer was interrupted.
+package struct KeptPart: Sendable, Hashable {
+    /// Eight letters and digits, which are in the part's file name as well.
+    package let id: String
+    /// The document's name at its origin.
+    package let name: [UInt8]
+    /// The device that offered the document.
+    package let origin: String
+    /// The destination folder.
+    package let folder: FilePath
+    /// Bytes of the document that came, and are not sent again unless the disk has lost them.
+    package let bytes: UInt64
+    /// Bytes of the document.
+    package let total: UInt64
+    /// When the last of it came, in seconds since 1970.
+    package let changed: UInt64
+}
+
+/// A part that an earlier transfer left, and what is known of it.
+struct UnfinishedDocument: Sendable {
+    let record: PartFileRecord
+    let header: JournalHeader
+    let journal: FilePath
+}
+
+/// A folder that is held open.
+final class OpenFolder: Sendable {
+    let descriptor: OwnedDescriptor
+
+    init(_ descriptor: consuming OwnedDescriptor) {
+        self.descriptor = descriptor
     }
 }

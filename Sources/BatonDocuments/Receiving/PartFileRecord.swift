@@ -5,15 +5,6 @@ import CLinux
 import Glibc
 import SystemPackage
 
-/// The folder of the records, held open.
-final class RecordFolder: Sendable {
-    let file: OwnedDescriptor
-
-    init(_ file: consuming OwnedDescriptor) {
-        self.file = file
-    }
-}
-
 /// One line of the ledger: which unfinished file is whose.
 ///
 /// On disk: folder, name, inode (20 decimal digits) and file system, each ended by a NUL byte, in a file that is named
@@ -48,8 +39,6 @@ struct PartFileRecord: Equatable {
     /// as well, and has nothing in it. Nil where nobody can tell it from another one: the number of a device is the
     /// next one's that is plugged in.
     let fileSystem: UInt64?
-
-    var recordName: String { tag + Self.suffix }
 
     init(folder: FilePath, name: [UInt8], tag: String, inode: UInt64 = 0, fileSystem: UInt64? = nil) {
         self.folder = folder
@@ -103,7 +92,7 @@ struct PartFileRecord: Equatable {
         }
     }
 
-    /// Removes the part file, if it is still the one that was recorded.
+    /// Removes the recorded part file.
     ///
     /// A record without inode is of a process that died between recording and making the file, or just after: then
     /// only an empty file of the (random) name can be ours.
@@ -146,5 +135,66 @@ struct PartFileRecord: Equatable {
         } catch {
             return error == .noSuchFileOrDirectory && isLost(on: system.number) ? .gone : .unreachable
         }
+    }
+}
+
+/// The destination of a part, with everything that making one needs.
+struct PartPlace: Sendable {
+    let folder: DestinationFolder
+    let ledger: PartFileLedger
+    let umask: mode_t
+    /// The folder of the ledger. A confined thread cannot open it.
+    let records: OpenFolder
+    var naming = DocumentNaming.own
+
+    /// Makes the record of a part durable, and the names of part, record and journal. A journal that vouches for chunks
+    /// is of no use if a power cut takes these away.
+    func synchronize(_ record: PartFileRecord) throws(DocumentError) {
+        try ledger.synchronize(record, in: records)
+        do throws(Errno) {
+            try folder.synchronize()
+        } catch {
+            throw DocumentError(writingFailed: error, folder.path.displayed)
+        }
+    }
+}
+
+/// Names of part files: `.NAME.XXXXXXXX.baton-part`.
+enum PartFileName {
+    static let suffix = ".baton-part"
+    private static let letters = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
+
+    /// Eight random letters: 40 bits, so that nobody can put something in the way.
+    static func makeTag() -> String {
+        String(decoding: (0..<8).map { _ in letters[Int.random(in: 0..<letters.count)] }, as: UTF8.self)
+    }
+
+    /// The name, at most 255 bytes: the label's part is cut, between characters, to what fits.
+    static func make(for label: DocumentLabel, tag: String) -> [UInt8] {
+        let ending = Array(".\(tag)\(suffix)".utf8)
+        var stem = label.bytes.prefix(DocumentLabel.maximumLength - 1 - ending.count)
+        if stem.count < label.bytes.count {
+            // Some file systems refuse a name that ends within a character; three steps back leave any of UTF-8's.
+            var steps = 0
+            while steps < 3, label.bytes[stem.endIndex] & 0xC0 == 0x80, !stem.isEmpty {
+                stem.removeLast()
+                steps += 1
+            }
+        }
+        return [UInt8(ascii: ".")] + stem + ending
+    }
+}
+
+/// The bits that the user does not want on new files.
+enum ProcessUmask {
+    /// Read from the kernel, because umask(2) can only tell by setting it for the whole process. 0o077 where that is
+    /// not to be had: the safe side.
+    static var current: mode_t {
+        let bytes = (try? SystemCalls.contents(of: FilePath("/proc/self/status"), limit: 4096)) ?? []
+        let lines = bytes.split(separator: UInt8(ascii: "\n"))
+        let key = Array("Umask:".utf8)
+        guard let line = lines.first(where: { $0.starts(with: key) }) else { return 0o077 }
+        let digits = line.dropFirst(key.count).filter { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "7") }
+        return mode_t(String(decoding: digits, as: UTF8.self), radix: 8) ?? 0o077
     }
 }

@@ -66,7 +66,6 @@ struct PartFinishing {
         }
     }
 
-    /// - Throws: `noMessage` where the file is not there as it should be.
     private mutating func finish(_ file: DocumentEntry.File, _ entry: DocumentEntry) throws(Errno) {
         guard !entry.path.isRoot else { return try finish(part.root.descriptor, file, entry) }
         let parent = try part.folder(at: entry.path.parent)

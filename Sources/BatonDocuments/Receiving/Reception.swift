@@ -26,8 +26,6 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
     /// Confines the thread, and makes the part on it, or opens the one of an earlier transfer.
     ///
     /// - Parameter isCancelled: whether nobody waits for it any more.
-    /// - Throws: `busy`, `stateUnavailable`, `notConfinable`, `cancelled`, what opening a copy throws, and what making
-    ///   the part throws.
     init(_ order: ReceivingOrder, unless isCancelled: () -> Bool) throws(DocumentError) {
         (tree, ledger) = (order.tree, order.ledger)
         let header = JournalHeader(origin: order.origin, tree: order.tree, identity: order.identity)
@@ -36,7 +34,7 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
         let found = try order.ledger.unfinished(of: header, in: order.folder)
         let records = try order.ledger.openFolder()
         do throws(Errno) {
-            try order.folder.confineThread(recordingIn: records.file, readingIn: copies.compactMap(\.folder))
+            try order.folder.confineThread(recordingIn: records.descriptor, readingIn: copies.compactMap(\.folder))
         } catch {
             throw DocumentError(
                 error.isShortage ? .busy : .notConfinable, order.folder.path.displayed, underlyingError: error)
@@ -51,11 +49,11 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
             parts.release()
             throw error
         }
-        (start, older) = (parts.start, parts.older.map(\.record))
+        (start, older) = (parts.start, parts.older.map(\.part.record))
         bases = Bases(of: order.tree)
         decoder = ChunkDecoder(label: order.tree.label)
         guard let content else { return }
-        for (record, part) in parts.older { bases.add(part, record, at: place) { content.lacks(file: $0) } }
+        for other in parts.older { bases.add(other) { content.lacks(file: $0) } }
         for copy in copies { bases.add(copy) { content.lacks(file: $0) } }
     }
 
@@ -106,8 +104,6 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
     }
 
     /// The records that were begun have ended.
-    ///
-    /// - Throws: `incomplete` when something is missing.
     func finish() throws(DocumentError) { try verifier?.finish() }
 
     /// Puts the document in place, or throws what is wrong; then the part is still there.
@@ -144,5 +140,108 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
     private func requireContent() throws(DocumentError) -> PartContent {
         guard let content else { throw DocumentError(.cancelled, tree.label.description) }
         return content
+    }
+}
+
+/// The order to receive a document: from whom, and where.
+struct ReceivingOrder: Sendable {
+    let tree: DocumentTree
+    /// The device that offers it.
+    let origin: String
+    let identity: DocumentIdentity
+    let folder: DestinationFolder
+    let ledger: PartFileLedger
+    let naming: DocumentNaming
+    /// Older copies that the user named.
+    let copies: [FilePath]
+    /// Whether one of these that cannot be opened is refused, rather than done without.
+    let requiresCopies: Bool
+    /// A copy that nobody has named.
+    let sharedCopy: FilePath?
+
+    /// Opens the older copies.
+    func openCopies() throws(DocumentError) -> [OlderCopy] {
+        var opened: [OlderCopy] = []
+        for copy in copies.prefix(OlderCopy.limit) {
+            do throws(DocumentError) {
+                opened.append(try OlderCopy(opening: copy))
+            } catch {
+                guard !requiresCopies else { throw error }
+            }
+        }
+        if let sharedCopy, opened.count < OlderCopy.limit, let copy = OlderCopy(shared: sharedCopy, of: tree) {
+            opened.append(copy)
+        }
+        return opened
+    }
+}
+
+/// Makes the content of chunks that came encoded.
+struct ChunkDecoder: ~Copyable {
+    private let label: DocumentLabel
+    private var decompressor: ChunkDecompressor?
+
+    init(label: DocumentLabel) {
+        self.label = label
+    }
+
+    /// Fills `content` from what came.
+    mutating func decode(
+        _ encoding: ChunkRecord.Encoding, _ payload: UnsafeRawBufferPointer,
+        into content: UnsafeMutableRawBufferPointer, from bases: Bases
+    ) throws(DocumentError) {
+        switch encoding {
+        case .zstd: try decompress(payload, into: content)
+        case .delta: try assemble(payload, into: content, from: bases)
+        case .plain, .zeros: throw DocumentError(.badRecord, label.description)
+        }
+    }
+
+    private mutating func decompress(
+        _ payload: UnsafeRawBufferPointer, into content: UnsafeMutableRawBufferPointer
+    ) throws(DocumentError) {
+        do {
+            if decompressor == nil { decompressor = try ChunkDecompressor() }
+            try decompressor?.decompress(payload, into: content)
+        } catch {
+            throw DocumentError(.badRecord, label.description)
+        }
+    }
+
+    private func assemble(
+        _ payload: UnsafeRawBufferPointer, into content: UnsafeMutableRawBufferPointer, from bases: Bases
+    ) throws(DocumentError) {
+        let operationsEnd = payload.count - ContentDigest.byteCount
+        guard operationsEnd > 0 else { throw DocumentError(.badRecord, label.description) }
+        let digest = ContentDigest(wire: UnsafeRawBufferPointer(rebasing: payload[operationsEnd...]))
+        var decoder = DeltaDecoder(
+            UnsafeRawBufferPointer(rebasing: payload[..<operationsEnd]), contentSize: content.count,
+            basisSizes: bases.sizes)
+        var filled = 0
+        // Of older copies of its own this device tells no more than that it was right of all, or not: see CopyTrust.
+        var isWhole = true
+        while let operation = try next(&decoder) {
+            switch operation {
+            case .literal(let bytes):
+                UnsafeMutableRawBufferPointer(rebasing: content[filled..<filled + bytes.count]).copyMemory(from: bytes)
+                filled += bytes.count
+            case .copy(let basis, let offset, let length):
+                let room = UnsafeMutableRawBufferPointer(rebasing: content[filled..<filled + length])
+                // A copy that cannot be read has changed, and the other device sends the bytes.
+                isWhole = (try? bases.read(basis, at: offset, into: room)) == length && isWhole
+                filled += length
+            }
+        }
+        guard isWhole, ContentDigest(of: UnsafeRawBufferPointer(content)) == digest else {
+            throw DocumentError(.basisChanged, label.description)
+        }
+    }
+
+    private func next(_ decoder: inout DeltaDecoder) throws(DocumentError) -> DeltaOperation? {
+        do {
+            return try decoder.next()
+        } catch {
+            throw DocumentError(.badRecord, label.description)
+        }
     }
 }

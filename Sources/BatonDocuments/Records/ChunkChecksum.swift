@@ -42,3 +42,46 @@ package struct ChunkChecksum: Sendable, Hashable {
         bytes.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
     }
 }
+
+/// The bytes of a record's field as they arrive, without an allocation: at most 16.
+struct InlineField {
+    private var storage: (UInt64, UInt64) = (0, 0)
+
+    mutating func place(_ bytes: Slice<UnsafeRawBufferPointer>, at offset: Int) {
+        withUnsafeMutableBytes(of: &storage) { all in
+            UnsafeMutableRawBufferPointer(rebasing: all[offset..<offset + bytes.count])
+                .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes))
+        }
+    }
+
+    func byte(at offset: Int) -> UInt8 { withUnsafeBytes(of: storage) { $0[offset] } }
+
+    /// The first bytes as a number, big endian.
+    func number(ofBytes count: Int) -> UInt64 {
+        withUnsafeBytes(of: storage) { $0.prefix(count).reduce(0) { $0 << 8 | UInt64($1) } }
+    }
+
+    var checksum: ChunkChecksum { withUnsafeBytes(of: storage) { ChunkChecksum(canonical: $0) } }
+}
+
+/// Checksums of chunks that are all zeros: that of a whole chunk is computed once.
+final class ZeroChecksum {
+    private var whole: ChunkChecksum?
+
+    func of(_ size: Int) -> ChunkChecksum {
+        guard size == ChunkLayout.chunkSize else { return ChunkChecksum(ofZeros: size) }
+        let checksum = whole ?? ChunkChecksum(ofZeros: size)
+        whole = checksum
+        return checksum
+    }
+}
+
+extension ChunkChecksum {
+    /// The checksum of so many bytes of zeros, at most ``ChunkLayout/chunkSize``.
+    init(ofZeros count: Int) {
+        let zeros = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 16)
+        defer { zeros.deallocate() }
+        zeros.initializeMemory(as: UInt8.self, repeating: 0)
+        self.init(of: UnsafeRawBufferPointer(zeros))
+    }
+}

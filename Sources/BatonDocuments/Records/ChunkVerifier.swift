@@ -51,7 +51,9 @@ package struct ChunkVerifier: ~Copyable {
     private var size = 0
     private var phase: Phase
     private var field = InlineField()
-    private var scratch = Scratch()
+    /// Room for an encoded chunk and for its content, made when first needed.
+    private var gathered: UnsafeMutableRawBufferPointer?
+    private var decoded: UnsafeMutableRawBufferPointer?
     private let zeroChecksum = ZeroChecksum()
 
     /// A verifier of the records of `ranges`, one range after the other; nil when the document has no such chunks.
@@ -69,6 +71,8 @@ package struct ChunkVerifier: ~Copyable {
 
     deinit {
         XXH3_freeState(hash)
+        gathered?.deallocate()
+        decoded?.deallocate()
     }
 
     /// Bytes, from the next one on, to where a record begins; a guess where only the first byte of one has come.
@@ -147,7 +151,8 @@ package struct ChunkVerifier: ~Copyable {
         case .payload(let encoding, let length, let taken):
             let piece = rest.prefix(length - taken)
             rest = rest.dropFirst(piece.count)
-            scratch.gather(UnsafeRawBufferPointer(rebasing: piece), at: taken)
+            UnsafeMutableRawBufferPointer(rebasing: Self.room(&gathered)[taken..<taken + piece.count])
+                .copyMemory(from: UnsafeRawBufferPointer(rebasing: piece))
             phase = .payload(encoding, size: length, taken: taken + piece.count)
             if taken + piece.count == length { try endPayload(encoding, length, decode, handle) }
         case .content(let taken):
@@ -217,8 +222,8 @@ package struct ChunkVerifier: ~Copyable {
         _ handle: (Event) throws(DocumentError) -> Void
     ) throws(DocumentError) {
         guard let decode else { throw DocumentError(.badRecord, subject) }
-        let content = scratch.content(ofSize: size)
-        try decode(encoding, scratch.payload(ofSize: length), content)
+        let content = UnsafeMutableRawBufferPointer(rebasing: Self.room(&decoded)[..<size])
+        try decode(encoding, UnsafeRawBufferPointer(rebasing: Self.room(&gathered)[..<length]), content)
         try takeContent(UnsafeRawBufferPointer(content), at: 0, handle)
     }
 
@@ -234,6 +239,12 @@ package struct ChunkVerifier: ~Copyable {
         try handle(.verified(chunk: ended, checksum: computed))
     }
 
+    private static func room(_ room: inout UnsafeMutableRawBufferPointer?) -> UnsafeMutableRawBufferPointer {
+        let made = room ?? .allocate(byteCount: ChunkLayout.chunkSize, alignment: 16)
+        room = made
+        return made
+    }
+
     private mutating func beginRecord() {
         guard let range = remaining.first else {
             phase = .complete
@@ -244,32 +255,5 @@ package struct ChunkVerifier: ~Copyable {
         remaining[remaining.startIndex] = range.lowerBound + 1..<range.upperBound
         if range.count == 1 { remaining = remaining.dropFirst() }
         phase = .header(taken: 0)
-    }
-}
-
-/// Room for one encoded chunk and for its content, made when first needed.
-private struct Scratch: ~Copyable {
-    private var gathered: UnsafeMutableRawBufferPointer?
-    private var decoded: UnsafeMutableRawBufferPointer?
-
-    deinit {
-        gathered?.deallocate()
-        decoded?.deallocate()
-    }
-
-    mutating func gather(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
-        let room = gathered ?? .allocate(byteCount: ChunkLayout.chunkSize, alignment: 16)
-        gathered = room
-        UnsafeMutableRawBufferPointer(rebasing: room[offset..<offset + bytes.count]).copyMemory(from: bytes)
-    }
-
-    func payload(ofSize size: Int) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(start: gathered?.baseAddress, count: size)[...])
-    }
-
-    mutating func content(ofSize size: Int) -> UnsafeMutableRawBufferPointer {
-        let room = decoded ?? .allocate(byteCount: ChunkLayout.chunkSize, alignment: 16)
-        decoded = room
-        return UnsafeMutableRawBufferPointer(rebasing: room[..<size])
     }
 }

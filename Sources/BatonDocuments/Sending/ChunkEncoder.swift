@@ -13,7 +13,12 @@ struct ChunkEncoder: ~Copyable {
     var times = DocumentReader.Times()
 
     private var delta: DeltaEncoder?
-    private var compression: ChunkCompression?
+    private let now: @Sendable () -> Instant
+    private var policy: CompressionPolicy
+    private let takesCompressed: Bool
+    private var compressor: ChunkCompressor?
+    /// Outcomes of the chunks since the caller told how long the link took, without that time.
+    private var pending: [(contentSize: Int, wireSize: Int, compressing: Duration?)] = []
     private var scratch: UnsafeMutableRawBufferPointer?
     /// For what is compressed while what differs is in the other.
     private var scratchBeside: UnsafeMutableRawBufferPointer?
@@ -29,7 +34,9 @@ struct ChunkEncoder: ~Copyable {
         now: @escaping @Sendable () -> Instant = { Instant(nanoseconds: MonotonicClock.nanoseconds()) }
     ) {
         delta = encodings.signatures.map { DeltaEncoder(index: $0) }
-        compression = encodings.takesCompressed ? ChunkCompression(now: now) : nil
+        takesCompressed = encodings.takesCompressed
+        self.now = now
+        policy = CompressionPolicy(now: now())
     }
 
     deinit {
@@ -40,14 +47,23 @@ struct ChunkEncoder: ~Copyable {
     /// The next records are for a transfer that waits for this.
     mutating func begin(telling bottleneck: Bottleneck, linkWait: Duration) {
         self.bottleneck = bottleneck
-        compression?.note(linkWait: linkWait)
+        var waiting = linkWait
+        for made in pending {
+            policy.record(
+                .init(
+                    contentSize: made.contentSize, wireSize: made.wireSize, compressing: made.compressing,
+                    waiting: waiting), now: now())
+            // All chunks of a buffer share one wait.
+            waiting = .zero
+        }
+        pending.removeAll(keepingCapacity: true)
     }
 
     /// Appends the record of a chunk to a buffer that has the room.
     ///
     /// - Parameter isHole: whether there was nothing but a hole; then the record alone needs room.
     mutating func encode(
-        _ place: ChunkLayout.Place, of file: CurrentFile, isHole: Bool, to buffer: Buffer
+        _ place: ChunkLayout.Place, of file: OpenedFile, isHole: Bool, to buffer: Buffer
     ) throws(DocumentError) {
         let record = UnsafeMutableRawBufferPointer(rebasing: buffer.writable[buffer.count...])
         record[1] = bottleneck.rawValue
@@ -56,7 +72,8 @@ struct ChunkEncoder: ~Copyable {
             try file.requireUnchanged()
             record[0] = ChunkRecord.Encoding.zeros.rawValue
             buffer.count += seal(record, ChunkRecord.headerSize, zeros.of(place.size))
-            compression?.noteZeros()
+            // The link may be waited for behind zeros too. Tens of thousands of them fit in a buffer: one stands for all.
+            if takesCompressed, pending.isEmpty { pending.append((0, 0, nil)) }
             times.disk += .nanoseconds(MonotonicClock.nanoseconds() - start)
             return
         }
@@ -80,21 +97,41 @@ struct ChunkEncoder: ~Copyable {
 
     /// A shorter way to say a chunk, if there is one that pays.
     private mutating func encoded(
-        _ content: UnsafeRawBufferPointer, _ place: ChunkLayout.Place, _ file: CurrentFile
+        _ content: UnsafeRawBufferPointer, _ place: ChunkLayout.Place, _ file: OpenedFile
     ) throws(DocumentError) -> (ChunkRecord.Encoding, UnsafeRawBufferPointer)? {
         let payload = try differences(of: content, place, file)
         let otherwise = payload.map { (ChunkRecord.Encoding.delta, $0) }
-        guard compression != nil else { return otherwise }
+        guard takesCompressed else { return otherwise }
         // The delta stays where it is until it is known which of them is shorter.
         let room = payload == nil ? Self.make(&scratch) : Self.make(&scratchBeside)
-        guard let count = compression?.compress(content, into: room, insteadOf: payload?.count) else {
+        guard let count = compress(content, into: room, insteadOf: payload?.count) else {
             return otherwise
         }
         return (.zstd, UnsafeRawBufferPointer(rebasing: room[..<count]))
     }
 
+    /// Compresses a chunk, if that is worth its time.
+    ///
+    /// - Parameter delta: bytes of the delta that is sent otherwise; nil if the content is.
+    /// - Returns: bytes written, fewer than would be sent otherwise; nil if the chunk is better sent so.
+    private mutating func compress(
+        _ content: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer, insteadOf delta: Int?
+    ) -> Int? {
+        let (start, size) = (now(), delta ?? content.count)
+        guard policy.shouldCompress(now: start) else {
+            pending.append((size, size, nil))
+            return nil
+        }
+        if compressor == nil { compressor = try? ChunkCompressor() }
+        // The compressor gives up as soon as its room is full.
+        let limit = delta.map { min($0 - 1, room.count) } ?? room.count
+        let count = compressor?.compress(content, into: UnsafeMutableRawBufferPointer(rebasing: room[..<limit]))
+        pending.append((size, count ?? size, now() - start))
+        return count
+    }
+
     private mutating func differences(
-        of content: UnsafeRawBufferPointer, _ place: ChunkLayout.Place, _ file: CurrentFile
+        of content: UnsafeRawBufferPointer, _ place: ChunkLayout.Place, _ file: OpenedFile
     ) throws(DocumentError) -> UnsafeRawBufferPointer? {
         guard delta != nil else { return nil }
         if deltaFile != place.file {

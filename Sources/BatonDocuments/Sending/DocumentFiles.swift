@@ -7,146 +7,129 @@ import SystemPackage
 
 /// The files of a scanned document, to be opened one by one.
 ///
-/// The folder is held open: what is beneath it is what is sent, whatever happens to its path. A document that is one
-/// file is opened by its path each time, so that a file that took its place shows. Every call blocks on the disk; safe
-/// to use from any thread.
+/// The folder is held open: what is beneath it is sent, whatever happens to its path. A document that is one file is
+/// opened by its path each time, so that a file that took its place shows. Every call blocks on the disk; safe to use
+/// from any thread.
 final class DocumentFiles: Sendable {
     private enum Root: ~Copyable, Sendable {
-        case file
+        case file(FilePath)
         case folder(OwnedDescriptor)
     }
 
     /// The entries of the document.
     let tree: DocumentTree
 
-    private let path: FilePath
-    private let selection: DocumentSelection
     private let root: Root
 
-    /// Opens the folder of a document, where it is one.
-    ///
-    /// - Throws: `unreadable`, `sourceChanged` where it is no folder any more, or not there: another may be about to
-    ///   come.
+    /// Opens the folder of a document, if it is one.
     init(_ document: ScannedDocument) throws(DocumentError) {
         tree = document.tree
-        path = document.path
-        selection = document.selection
         guard tree.isFolder else {
-            root = .file
+            root = .file(document.path)
             return
         }
         do {
-            root = .folder(try SystemCalls.open(path, O_RDONLY | O_DIRECTORY))
+            root = .folder(try SystemCalls.open(document.path, O_RDONLY | O_DIRECTORY))
         } catch {
             guard error != .notDirectory, error != .noSuchFileOrDirectory else {
                 throw DocumentError(.sourceChanged, tree.label.description, underlyingError: error)
             }
-            throw DocumentError(openingFailed: error, path)
+            throw DocumentError(openingFailed: error, document.path)
         }
     }
 
-    /// Opens a file as it is now, which its version tells: no link is followed, and nothing but a file is kept open.
-    ///
-    /// - Throws: `sourceChanged` where there is no such file any more, `unreadable`, `readFailed`, `busy`.
+    /// Opens a file as it is now: no link is followed, and nothing but a regular file is kept open.
     func open(file index: Int) throws(DocumentError) -> OpenedFile {
-        let entry = tree.entry(ofFile: index).path
-        let name = tree.displayed(entry)
+        let entry = tree.entry(ofFile: index)
+        let name = tree.displayed(entry.path)
         let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY
-        do {
+        do throws(Errno) {
             let file: OwnedDescriptor
             switch root {
-            case .file: file = try SystemCalls.open(path, flags)
-            case .folder(let folder): file = try SystemCalls.open(entry.bytes, beneath: folder, flags)
+            case .file(let path): file = try SystemCalls.open(path, flags)
+            case .folder(let folder): file = try SystemCalls.open(entry.path.bytes, beneath: folder, flags)
             }
-            return try OpenedFile(file, called: name)
-        } catch let error as DocumentError {
-            throw error
-        } catch let error as Errno {
-            throw DocumentError(lookingFailed: error, name)
+            let status = try SystemCalls.settledStatus(of: file)
+            guard status.st_mode & S_IFMT == S_IFREG else { throw .noSuchFileOrDirectory }
+            return OpenedFile(index, file, FileIdentity(status), called: name, isSparse: entry.file?.isSparse ?? false)
         } catch {
-            throw DocumentError(.readFailed, name)
-        }
-    }
-
-    /// Makes sure that all of a folder is as it was offered: it is walked again. The time of a folder counts nothing,
-    /// because the lock of an editor, which came and went, is no change.
-    ///
-    /// - Throws: `sourceChanged`; `unreadable`, `readFailed`, `busy`, `cancelled`: nobody knows whether it is.
-    func requireUnchangedFolder() throws(DocumentError) {
-        var now: DocumentTree?
-        do throws(DocumentError) {
-            now = try treeNow()
-        } catch {
-            guard ![.unreadable, .readFailed, .busy, .cancelled].contains(error.code) else { throw error }
-        }
-        let isSame =
-            now?.entryCount == tree.entryCount
-            && (0..<tree.entryCount).allSatisfy {
-                let (entry, before) = (now?[$0].withoutHoles, tree[$0].withoutHoles)
-                return entry?.path == before.path && entry?.kind == before.kind
-                    && entry?.permissions == before.permissions
-            }
-        guard isSame else { throw DocumentError(.sourceChanged, tree.label.description) }
-    }
-
-    /// A folder that was moved away is the one that was offered, unless another one stands in its place.
-    private func treeNow() throws(DocumentError) -> DocumentTree {
-        switch root {
-        case .file: return tree
-        case .folder(let folder):
-            guard SystemCalls.leads(path, to: folder) != false else {
-                return try DocumentScan.scan(path, selection).tree
-            }
-            let opened: OwnedDescriptor
-            do {
-                opened = try SystemCalls.openFolder([UInt8(ascii: ".")], within: folder)
-            } catch {
-                throw DocumentError(lookingFailed: error, tree.label.description)
-            }
-            var walk = FolderWalk(path, tree.label, selection)
-            try walk.walk(opened, at: .root)
-            return try walk.finish().tree
+            let code: DocumentError.Code =
+                switch error {
+                case .permissionDenied, .notPermitted: .unreadable
+                case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink,
+                    .noSuchAddressOrDevice, .isDirectory, .staleNFSFileHandle, .operationNotSupportedByDevice:
+                    .sourceChanged
+                case _ where error.isShortage: .busy
+                default: .readFailed
+                }
+            throw DocumentError(code, name, underlyingError: error)
         }
     }
 }
 
 /// A file of a document that is being read.
-struct OpenedFile: ~Copyable, Sendable {
-    /// The open file, a regular one.
-    let descriptor: OwnedDescriptor
-    /// Its state when it was opened: what is written to it later makes it another one
-    /// (``SystemCalls/settledStatus(of:sleep:)``).
+final class OpenedFile: Sendable {
+    /// Its number in the layout.
+    let index: Int
+    /// Its state when it was opened. A later write makes it another one (``SystemCalls/settledStatus(of:sleep:)``).
     let identity: FileIdentity
     /// Bytes that it had when it was opened.
     var size: UInt64 { identity.size }
 
+    let descriptor: OwnedDescriptor
+    private let isSparse: Bool
     private let name: String
 
-    fileprivate init(_ file: consuming OwnedDescriptor, called name: String) throws {
-        let status = try SystemCalls.settledStatus(of: file)
-        guard status.st_mode & S_IFMT == S_IFREG else { throw DocumentError(.sourceChanged, name) }
-        identity = FileIdentity(status)
-        descriptor = file
+    fileprivate init(
+        _ index: Int, _ file: consuming OwnedDescriptor, _ identity: FileIdentity, called name: String, isSparse: Bool
+    ) {
+        self.index = index
+        self.identity = identity
+        self.isSparse = isSparse
         self.name = name
-    }
-
-    /// Its state now. It differs from ``identity`` once the file was written to, or its path was given to another one.
-    ///
-    /// - Throws: `readFailed`.
-    func currentIdentity() throws(DocumentError) -> FileIdentity {
-        do {
-            return FileIdentity(try SystemCalls.status(of: descriptor))
-        } catch {
-            throw DocumentError(.readFailed, name, underlyingError: error)
+        descriptor = file
+        // Doubles the read-ahead; advice that is refused costs nothing.
+        if identity.size > UInt64(ChunkLayout.chunkSize) {
+            _ = posix_fadvise(descriptor.rawValue, 0, 0, POSIX_FADV_SEQUENTIAL)
         }
     }
 
-    /// Whether any of these bytes is in no hole. True where the file system cannot tell.
-    func hasData(in range: Range<UInt64>) -> Bool {
-        guard let start = Int64(exactly: range.lowerBound) else { return true }
+    /// Makes sure that the file is the version that was offered.
+    func require(_ version: FileVersion?) throws(DocumentError) {
+        guard version == FileVersion(of: identity) else { throw DocumentError(.sourceChanged, name) }
+    }
+
+    /// Makes sure that the file has not changed since it was opened.
+    func requireUnchanged() throws(DocumentError) {
+        let now: FileIdentity
+        do {
+            now = FileIdentity(try SystemCalls.status(of: descriptor))
+        } catch {
+            throw DocumentError(.readFailed, name, underlyingError: error)
+        }
+        guard now == identity else { throw DocumentError(.sourceChanged, name) }
+    }
+
+    /// Whether bytes are nothing but a hole. False if the file system cannot tell.
+    func isHole(_ range: Range<UInt64>) -> Bool {
+        guard isSparse, let start = Int64(exactly: range.lowerBound) else { return false }
         let found = baton_next_data(descriptor.rawValue, start)
-        guard found >= 0 else { return -found != Int64(ENXIO) }
-        return UInt64(found) < range.upperBound
+        return found < 0 ? -found == Int64(ENXIO) : UInt64(found) >= range.upperBound
+    }
+
+    /// Reads as many bytes as are asked for, and makes sure that they are of the version that was offered.
+    func read(into bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(DocumentError) {
+        guard try readSome(into: bytes, at: offset) == bytes.count else { throw DocumentError(.sourceChanged, name) }
+        try requireUnchanged()
+    }
+
+    /// Reads bytes, fewer at the end of the file.
+    func readSome(into bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(DocumentError) -> Int {
+        do {
+            return try SystemCalls.read(descriptor, into: bytes, at: offset)
+        } catch {
+            throw DocumentError(.readFailed, name, underlyingError: error)
+        }
     }
 }
 
@@ -157,28 +140,46 @@ extension DocumentTree {
     }
 }
 
-extension DocumentError {
-    /// The meaning of an error of opening or looking at an entry of a document.
-    fileprivate init(lookingFailed error: Errno, _ name: String) {
-        let code: Code =
-            switch error {
-            case .permissionDenied, .notPermitted: .unreadable
-            case _ where error.isAboutTheFile: .sourceChanged
-            case _ where error.isShortage: .busy
-            default: .readFailed
-            }
-        self.init(code, name, underlyingError: error)
+extension SystemCalls {
+    /// The status of an open file that every later write changes.
+    ///
+    /// A write sets the time of the file when it begins, and a store to a mapped page only if the page is on disk. So mapped
+    /// pages are write-protected, and writes under way are waited for, if something has the file open for writing. An edit
+    /// within the tick of the clock in which the file was changed leaves the time as it is. So the tick is waited for first,
+    /// which takes 4 ms as a rule. The caller has to notice changes meanwhile.
+    ///
+    /// Some edits are not seen: a store to a mapped file on tmpfs or an overlay, a direct write that was under way, and an
+    /// edit within a tick of a coarse clock (FAT: 2 s).
+    ///
+    /// - Parameter sleep: waits so many microseconds; a test can do something meanwhile.
+    static func settledStatus(
+        of file: borrowing OwnedDescriptor, sleep: (useconds_t) -> Void = { usleep($0) }
+    ) throws(Errno) -> stat {
+        if let tick = FileClock.tick(of: FileIdentity(try status(of: file)).changed) { sleep(tick) }
+        let number = file.rawValue
+        if baton_may_have_writer(number) != 0 {
+            // Most file systems let nobody write meanwhile. Where one does not answer there is nothing to wait for.
+            _ = baton_next_data(number, 0)
+            _ = baton_protect_mapped(number)
+        }
+        return try status(of: file)
     }
 }
 
-extension Errno {
-    /// Whether opening failed because the path leads to nothing, or to something else than before.
-    fileprivate var isAboutTheFile: Bool {
-        switch self {
-        case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink, .noSuchAddressOrDevice,
-            .isDirectory, .staleNFSFileHandle, .operationNotSupportedByDevice:
-            true
-        default: false
-        }
+/// The clock of which the kernel takes the times of files: it goes on with a tick, a few milliseconds at a time.
+private enum FileClock {
+    /// How long the tick lasts, in microseconds, if it is the one of this time; nil of any other. (Newer kernels have
+    /// times within the tick, and tell two edits apart by them where somebody looked between.)
+    static func tick(of time: FileIdentity.Time) -> useconds_t? {
+        var (now, resolution) = (timespec(), timespec())
+        guard
+            clock_gettime(CLOCK_REALTIME_COARSE, &now) == 0, clock_getres(CLOCK_REALTIME_COARSE, &resolution) == 0
+        else { return nil }
+        let seconds = time.seconds &- Int64(now.tv_sec)
+        // A time further ahead is of a clock that was set back since. No edit has it.
+        guard seconds == 0 || seconds == 1 else { return nil }
+        let ahead = seconds * 1_000_000_000 + time.nanoseconds - Int64(now.tv_nsec)
+        guard ahead >= 0, ahead <= Int64(resolution.tv_nsec) else { return nil }
+        return useconds_t(resolution.tv_nsec / 1000 + 1)
     }
 }

@@ -69,7 +69,7 @@ package enum DocumentScan {
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        let identity = FileIdentity(status, in: FileSystem(of: opened.file))
+        let identity = FileIdentity(status)
         let file = DocumentEntry.File(status, identity)
         let tree = try DocumentTree(
             file: file, called: source.label, modified: identity.modified, permissions: status.permissionBits)

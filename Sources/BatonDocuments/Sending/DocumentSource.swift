@@ -6,21 +6,18 @@ package import SystemPackage
 
 /// A file or folder of this machine that is fit to be offered, as it was when it was looked at.
 package struct DocumentSource: Sendable, Hashable {
-    /// Where it is. A relative path means the process's current folder: callers that offer it for later make it
-    /// absolute.
+    /// Its path. Callers that offer it for later make a relative path absolute.
     package let path: FilePath
     /// The entries of the folder that are offered.
     package var selection = DocumentSelection.all
-    /// The name it is offered under: the last component of `path`, also where that is a symbolic link.
+    /// The name it is offered under: the last component of `path`, also of a symbolic link.
     package let label: DocumentLabel
     /// The state of a file, which shows a change of it. Of a folder it only says which one it is.
     package let identity: FileIdentity
     /// Read, write and execute bits of owner, group and others (0 to 0o777); set-id and sticky bits are never offered.
     package let permissions: UInt16
-
     /// Which document it is, whatever is in it.
     package let document: DocumentIdentity
-
     /// Its contents if it is a folder.
     package let folder: Folder?
 
@@ -36,13 +33,11 @@ package struct DocumentSource: Sendable, Hashable {
     package var size: UInt64 { folder?.size ?? identity.size }
 
     /// Looks at a file, or at a folder and everything in it, that a user wants to offer, and makes sure that it can be
-    /// read.
-    ///
-    /// Blocking, as ``DocumentScan/scan(_:_:room:)``.
+    /// read. Blocking, as ``DocumentScan/scan(_:_:room:)``.
     ///
     /// - Parameters:
     ///   - selection: the entries to offer, if `path` is a folder.
-    ///   - room: what looking at a folder takes of a budget meanwhile; nil, the default, takes nothing.
+    ///   - room: the budget for looking at a folder; nil, the default, for none.
     /// - Throws: as ``inspect(_:)`` and ``DocumentScan/scan(_:_:room:)``.
     package static func survey(
         _ path: FilePath, _ selection: DocumentSelection = .all, room: ByteReservation? = nil
@@ -55,16 +50,15 @@ package struct DocumentSource: Sendable, Hashable {
             }
         }
         let document = try DocumentScan.scan(path, selection, room: room)
-        let status: stat
         do {
-            status = try SystemCalls.status(at: path)
+            let status = try SystemCalls.status(at: path)
+            return DocumentSource(
+                path: path, selection: selection, label: document.tree.label, identity: FileIdentity(status),
+                permissions: status.permissionBits, document: document.identity,
+                folder: Folder(size: document.tree.size, leftOut: document.leftOut))
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        return DocumentSource(
-            path: path, selection: selection, label: document.tree.label, identity: FileIdentity(status),
-            permissions: status.permissionBits, document: document.identity,
-            folder: Folder(size: document.tree.size, leftOut: document.leftOut))
     }
 
     /// Looks at a file that a user wants to offer, and makes sure that it can be read.
@@ -80,18 +74,20 @@ package struct DocumentSource: Sendable, Hashable {
     /// As `inspect`, and hands over the open file.
     static func open(_ path: FilePath) throws(DocumentError) -> OpenedDocument {
         do {
-            // Opening can have effects (a tape rewinds, a pipe waits), so what it is comes first. In the race that is
+            // Opening can have effects (a tape rewinds, a pipe waits), so the kind comes first. In the race that is
             // left, O_NONBLOCK keeps a pipe from blocking and O_NOCTTY a terminal from taking over.
             try requireRegular(SystemCalls.status(at: path), path)
             let file = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
             let status = try SystemCalls.status(of: file)
             try requireRegular(status, path)
-            let identity = FileIdentity(status, in: FileSystem(of: file))
-            if identity.size == 0 { try requireEmpty(file, path) }
+            let identity = FileIdentity(status)
+            // Files of the kernel (/proc) say 0 bytes and have more: they have no size that could be promised to a peer.
+            guard try identity.size > 0 || SystemCalls.isEmpty(file) else {
+                throw DocumentError(.notRegularFile, path.displayed)
+            }
             let label = try DocumentLabel(of: path)
             let source = DocumentSource(
-                path: path, label: label, identity: identity,
-                permissions: status.permissionBits,
+                path: path, label: label, identity: identity, permissions: status.permissionBits,
                 document: DocumentIdentity(identity, at: path, called: label), folder: nil)
             return OpenedDocument(source: source, file: file)
         } catch let error as DocumentError {
@@ -107,14 +103,6 @@ package struct DocumentSource: Sendable, Hashable {
         let kind = status.st_mode & S_IFMT
         if kind == S_IFDIR { throw DocumentError(.isFolder, path.displayed) }
         if kind != S_IFREG { throw DocumentError(.notRegularFile, path.displayed) }
-    }
-
-    /// Files of the kernel (/proc) say 0 bytes and have more: they have no size that could be promised to a peer.
-    private static func requireEmpty(_ file: borrowing OwnedDescriptor, _ path: FilePath) throws {
-        let count = try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { byte throws(Errno) in
-            try SystemCalls.read(file, into: byte, at: 0)
-        }
-        if count != 0 { throw DocumentError(.notRegularFile, path.displayed) }
     }
 }
 
@@ -144,12 +132,16 @@ package struct FileIdentity: Sendable, Hashable {
             self.seconds = seconds
             self.nanoseconds = nanoseconds
         }
+
+        fileprivate init(_ time: timespec) {
+            self.init(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
+        }
     }
 
     /// The file system.
     package let device: UInt64
-    /// The file's number in it; 0 if the file system does not keep numbers.
-    package private(set) var inode: UInt64
+    /// The file's number in it.
+    package let inode: UInt64
     /// Bytes.
     package let size: UInt64
     /// When the content last changed, as the file says; programs can set it.
@@ -161,21 +153,17 @@ package struct FileIdentity: Sendable, Hashable {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
         size = UInt64(clamping: status.st_size)
-        modified = Time(seconds: Int64(status.st_mtim.tv_sec), nanoseconds: Int64(status.st_mtim.tv_nsec))
-        changed = Time(seconds: Int64(status.st_ctim.tv_sec), nanoseconds: Int64(status.st_ctim.tv_nsec))
+        modified = Time(status.st_mtim)
+        changed = Time(status.st_ctim)
     }
+}
 
-    /// The state of a file of a file system.
-    init(_ status: stat, in system: FileSystem) {
-        self.init(status)
-        if !system.keepsInodes { inode = 0 }
-    }
-
-    /// Whether this is the state of a version, which was told with the file's number or without it.
-    func isOf(_ version: FileVersion) -> Bool {
-        var unnumbered = self
-        unnumbered.inode = 0
-        return version == FileVersion(of: self) || version == FileVersion(of: unnumbered)
+extension SystemCalls {
+    /// Whether a file has no bytes, whatever its status says.
+    static func isEmpty(_ file: borrowing OwnedDescriptor) throws(Errno) -> Bool {
+        try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { byte throws(Errno) in
+            try read(file, into: byte, at: 0) == 0
+        }
     }
 }
 

@@ -45,8 +45,6 @@ struct FolderWalk {
     }
 
     /// Takes a folder and all that is in it.
-    ///
-    /// - Throws: `sourceChanged` where an entry came or went meanwhile, except next to selected ones.
     mutating func walk(_ folder: borrowing OwnedDescriptor, at entry: EntryPath) throws(DocumentError) {
         let before = try status(of: folder, at: entry)
         let place = Place(device: before.st_dev, inode: before.st_ino)
@@ -59,10 +57,9 @@ struct FolderWalk {
         let names = try names(in: folder, at: entry)
         let listSize = names.reduce(0) { $0 + $1.count + Self.nameOverhead }
         guard room?.grow(by: listSize) ?? true else { throw DocumentError(.busy, path.displayed) }
-        let system = FileSystem(of: folder)
         for name in names {
             guard !Task.isCancelled else { throw DocumentError(.cancelled, path.displayed) }
-            try take(name, in: folder, system, at: entry)
+            try take(name, in: folder, at: entry)
         }
         room?.shrink(by: listSize)
         open.removeLast()
@@ -74,12 +71,12 @@ struct FolderWalk {
     }
 
     private mutating func take(
-        _ name: [UInt8], in folder: borrowing OwnedDescriptor, _ system: FileSystem, at parent: EntryPath
+        _ name: [UInt8], in folder: borrowing OwnedDescriptor, at parent: EntryPath
     ) throws(DocumentError) {
         let entry = try parent.below(name, of: path)
         do {
             let status = try SystemCalls.status(ofName: name, in: folder)
-            let identity = FileIdentity(status, in: system)
+            let identity = FileIdentity(status)
             let modified = identity.modified
             switch status.st_mode & S_IFMT {
             case S_IFDIR:
@@ -126,12 +123,10 @@ struct FolderWalk {
             return true
         }
         let file = try SystemCalls.open(name, beneath: folder, O_RDONLY | O_NONBLOCK | O_NOCTTY)
-        return try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { byte throws(Errno) in
-            do throws(Errno) {
-                return try SystemCalls.read(file, into: byte, at: 0) == 0
-            } catch .wouldBlock, .illegalSeek {
-                return false
-            }
+        do throws(Errno) {
+            return try SystemCalls.isEmpty(file)
+        } catch .wouldBlock, .illegalSeek {
+            return false
         }
     }
 
@@ -188,8 +183,6 @@ struct FolderWalk {
 
 extension EntryPath {
     /// The path of a name that a folder of this machine has.
-    ///
-    /// - Throws: `tooDeep` where a document cannot have it.
     fileprivate func below(_ name: [UInt8], of path: FilePath) throws(DocumentError) -> EntryPath {
         do {
             return try appending(try DocumentLabel(name))

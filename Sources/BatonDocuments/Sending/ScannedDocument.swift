@@ -16,20 +16,6 @@ package struct ScannedDocument: Sendable {
     /// Which document it is, whatever is in it.
     package internal(set) var identity = DocumentIdentity.unknown
 
-    /// A file that was inspected.
-    ///
-    /// - Throws: `tooLarge`.
-    package init(_ source: DocumentSource) throws(DocumentError) {
-        path = source.path
-        selection = .all
-        tree = try DocumentTree(
-            file: .init(
-                size: source.size, isExecutable: source.permissions & 0o100 != 0,
-                version: FileVersion(of: source.identity)), called: source.label, modified: source.identity.modified,
-            permissions: source.permissions)
-        leftOut = LeftOut()
-    }
-
     init(path: FilePath, selection: DocumentSelection = .all, tree: DocumentTree, leftOut: LeftOut) {
         self.path = path
         self.selection = selection
@@ -64,19 +50,45 @@ package struct ScannedDocument: Sendable {
 }
 
 extension FileVersion {
-    /// The version of a file in this state: XXH3-128 of inode, size and both times.
+    /// The version of a file in this state: XXH3-128 of its size and both times, each as 8 bytes, big endian.
     ///
-    /// The device's number is not in it: it changes with the order in which disks are found. If the file system does
-    /// not keep inodes, 0 takes the place of the inode, so nobody notices if two files that are equal in all else
-    /// exchange their names. Everything is kept as 8 bytes, big endian. It tells states of one path apart and is no
-    /// secret; it is no checksum of the content.
+    /// It tells states of one path apart. It is neither a secret nor a checksum of the content. The numbers of device
+    /// and file are left out, because disks that are plugged in again and file systems without inodes change them.
     init(of identity: FileIdentity) {
         let numbers = [
-            identity.inode, identity.size, UInt64(bitPattern: identity.modified.seconds),
+            identity.size, UInt64(bitPattern: identity.modified.seconds),
             UInt64(bitPattern: identity.modified.nanoseconds), UInt64(bitPattern: identity.changed.seconds),
             UInt64(bitPattern: identity.changed.nanoseconds),
         ].map(\.bigEndian)
         let checksum = numbers.withUnsafeBytes { ChunkChecksum(of: $0) }
         self.init(high: checksum.high, low: checksum.low)
+    }
+}
+
+/// The part of a folder that is offered: all of it, or some of the entries directly in it.
+package struct DocumentSelection: Sendable, Hashable {
+    /// The most names: 1,000. It bounds what a node keeps for one offer.
+    package static let nameLimit = 1000
+    /// The most bytes of all names: 32 KiB, half of what a message holds.
+    package static let byteLimit = 32 << 10
+    /// All of the folder; the only selection of a file.
+    package static let all = DocumentSelection(sorted: [])
+
+    /// The names of the entries in the order of a manifest, each once; empty: all of the folder.
+    package let names: [[UInt8]]
+
+    package var isAll: Bool { names.isEmpty }
+
+    private init(sorted names: [[UInt8]]) {
+        self.names = names
+    }
+
+    /// A selection of entries; all of the folder for no names.
+    ///
+    /// - Returns: nil for more than ``nameLimit`` names or ``byteLimit`` bytes.
+    package init?(_ names: [DocumentLabel]) {
+        let names = Set(names.map(\.bytes))
+        guard names.count <= Self.nameLimit, names.reduce(0, { $0 + $1.count }) <= Self.byteLimit else { return nil }
+        self.init(sorted: names.sorted { $0.lexicographicallyPrecedes($1) })
     }
 }

@@ -24,8 +24,7 @@ package struct DocumentIdentity: Sendable, Hashable {
     }
 
     /// The identity of what is at a path: checksums (XXH3-128) of numbers of the file system, which are no secret.
-    /// If the file system keeps no numbers, nothing stands for the file, and the folder's path for the place. Each
-    /// selection of entries is a document of its own, so that the part of one is not spent on another. Its names belong
+    /// Each selection of entries is a document of its own, so that the part of one is not spent on another. Its names belong
     /// to its place, and nothing stands for the file.
     init(
         _ document: FileIdentity, at path: FilePath, called label: DocumentLabel,
@@ -56,26 +55,19 @@ package struct DocumentIdentity: Sendable, Hashable {
         return file.isEmpty || file != other.file
     }
 
-    /// Checksum of a name in a folder; nil where the folder cannot be looked at.
+    /// The checksum of a name in a folder; nil if the folder cannot be looked at.
     private static func checksum(of name: [UInt8], in folder: FilePath) -> [UInt8]? {
         guard let status = try? SystemCalls.status(at: folder) else { return nil }
-        let identity = FileIdentity(status)
-        if let checksum = checksum(of: identity, at: folder, name) { return checksum }
-        let path = (try? FileLookup.resolved(folder)) ?? folder
-        return checksum(path.withPlatformString { [UInt8](bytesOf: $0) } + [0] + name)
+        return checksum(of: FileIdentity(status), at: folder, name)
     }
 
-    /// Checksum of which file one is, and of what follows; nil where the file system does not keep its number.
+    /// The checksum of the number of a file or folder, and of what follows.
     ///
-    /// The device's number stands for the file system only where nothing else does: a disk that was put in again, or
-    /// slept, has another one.
-    private static func checksum(
-        of file: FileIdentity, at path: FilePath, _ rest: [UInt8] = []
-    ) -> [UInt8]? {
-        let system = try? FileSystem(at: path)
-        guard system?.keepsInodes ?? true else { return nil }
+    /// The device's number stands for the file system only if nothing else does: a disk that is plugged in again gets
+    /// another one.
+    private static func checksum(of file: FileIdentity, at path: FilePath, _ rest: [UInt8] = []) -> [UInt8] {
         var writer = FieldWriter()
-        writer.append(system?.number ?? file.device)
+        writer.append((try? FileSystem(at: path))?.number ?? file.device)
         writer.append(file.inode)
         return checksum(writer.bytes + rest)
     }

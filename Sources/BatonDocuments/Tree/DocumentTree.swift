@@ -97,6 +97,16 @@ package struct DocumentTree: Sendable {
         return FileVersion(bytes: writer.bytes) ?? .none
     }
 
+    /// Whether another document has the same entries, and every file the same version: then it has the same bytes.
+    /// Holes do not count.
+    func isSameVersion(as other: DocumentTree) -> Bool {
+        guard label == other.label, entryCount == other.entryCount else { return false }
+        return (0..<entryCount).allSatisfy { index in
+            let entry = self[index]
+            return entry.withoutHoles == other[index].withoutHoles && entry.file?.version != FileVersion.none
+        }
+    }
+
     /// Takes entries one after the other, as a scan or another device gives them, and refuses what is no tree.
     package struct Builder {
         /// Bytes of an entry without its names, with what its place in the layout takes.

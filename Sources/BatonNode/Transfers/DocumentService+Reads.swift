@@ -27,7 +27,7 @@ extension DocumentService {
             FileRange(bytes: range.bytes, version: range.version), of: DocumentDescription(tree: document.tree))
         let reader: DocumentReader
         do {
-            reader = try await DocumentReader.open(document, ranges: [part.chunks], pool: readPool)
+            reader = try await DocumentReader.open(document, ranges: [part.chunks])
         } catch {
             throw HandoffError(error)
         }

@@ -110,7 +110,7 @@ extension DocumentService {
             // The user may have cancelled it while an earlier attempt ended.
             _ = try await offers.decide { $0.present(claimID, by: device) }.get()
             if !request.preview { await offers.decide { $0.goOn(claimID) } }
-            let reader = try await open(document, ranges, isExcerpt: request.preview, pool)
+            let reader = try await open(document, ranges)
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
             if request.preview {
                 await show(reader, pool, on: stream)
@@ -149,10 +149,10 @@ extension DocumentService {
     }
 
     private func open(
-        _ document: ScannedDocument, _ ranges: [Range<UInt64>], isExcerpt: Bool, _ pool: BufferPool
+        _ document: ScannedDocument, _ ranges: [Range<UInt64>]
     ) async throws(HandoffError) -> DocumentReader {
         do {
-            return try await DocumentReader.open(document, ranges: ranges, isExcerpt: isExcerpt, pool: pool)
+            return try await DocumentReader.open(document, ranges: ranges)
         } catch {
             let failure = HandoffError(error)
             throw failure.code == .documentUnreadable ? .unreadableAtOrigin : failure.withoutPlaces

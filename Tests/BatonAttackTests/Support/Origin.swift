@@ -142,7 +142,7 @@ final class Origin: Sendable {
         let claim = try await offers.claim(activity.id, by: device).claim
         // Ranges are served of what the manifest told.
         if let document = activity.document {
-            let scanned = try ScannedDocument(document)
+            let scanned = try DocumentScan.scan(document.path)
             await offers.decide { $0.update(claim) { $0.document = scanned } }
         }
         return claim

@@ -31,8 +31,7 @@ struct DocumentScanTests {
         #expect(file.isExecutable && !file.isSparse)
         let files = try DocumentFiles(document)
         let opened = try files.open(file: 0)
-        let isOffered = opened.identity.isOf(file.version)
-        #expect(isOffered)
+        try opened.require(file.version)
         #expect(try FolderFixture.read(opened, 0..<3) == [1, 2, 3])
         #expect(document.leftOut.message == nil)
     }
@@ -240,9 +239,8 @@ struct DocumentScanTests {
         let document = try DocumentScan.scan(folder)
         let files = try DocumentFiles(document)
         let before = try files.open(file: 0)
-        let isOffered = before.identity.isOf(try #require(document.tree.entry(ofFile: 0).file).version)
-        #expect(isOffered)
-        #expect(try before.currentIdentity() == before.identity)
+        try before.require(document.tree.entry(ofFile: 0).file?.version)
+        try before.requireUnchanged()
         var isThere = true
         switch change {
         case .edited: try DocumentFixture.write([9], to: path)
@@ -263,7 +261,7 @@ struct DocumentScanTests {
             try SystemCalls.call { symlink("/etc/passwd", path.string) }
             isThere = false
         }
-        #expect(try before.currentIdentity() != before.identity)
+        #expect(await DocumentFixture.code { try before.requireUnchanged() } == .sourceChanged)
         var identity: FileIdentity?
         let code = await DocumentFixture.code { identity = try files.open(file: 0).identity }
         #expect(code == (isThere ? nil : .sourceChanged))
@@ -275,7 +273,6 @@ struct DocumentScanTests {
         let document = try DocumentScan.scan(folder)
         let files = try DocumentFiles(document)
         try SystemCalls.call { rename(folder.string, scratch.filePath.appending("moved").string) }
-        let isOffered = try files.open(file: 0).identity.isOf(try #require(document.tree.entry(ofFile: 0).file).version)
-        #expect(isOffered)
+        try files.open(file: 0).require(document.tree.entry(ofFile: 0).file?.version)
     }
 }

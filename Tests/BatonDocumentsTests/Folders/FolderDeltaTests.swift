@@ -66,7 +66,7 @@ struct FolderDelta {
         _ meanwhile: () throws -> Void
     ) async throws {
         attempt.requests += 1
-        let reader = try await DocumentReader.open(document, ranges: missing, pool: pool)
+        let reader = try await DocumentReader.open(document, ranges: missing)
         if let size = writer.pieceSize {
             var index = SignatureIndex(size: size)
             while let batch = try await writer.nextSignatures() {
@@ -77,7 +77,7 @@ struct FolderDelta {
         }
         try meanwhile()
         try await writer.begin(missing)
-        while came < limit, let records = try await reader.next() {
+        while came < limit, let records = try await reader.next(from: pool) {
             defer { pool.release(records.buffer) }
             attempt.crossed += records.buffer.count
             came += records.contentByteCount

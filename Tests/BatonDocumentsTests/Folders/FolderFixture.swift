@@ -214,7 +214,7 @@ enum FolderFixture {
             let counts = isSparse ? [64 << 10] : [1 << 20, 64 << 10, Int.random(in: 1...300_000, using: &random)]
             let count = UInt64(counts[Int.random(in: 0..<counts.count, using: &random)])
             let range = offset..<min(opened.size, offset + count)
-            if isSparse, !opened.hasData(in: range) {
+            if opened.isHole(range) {
                 try part.clear(range, ofFile: index)
             } else {
                 try part.write(try read(opened, range), toFile: index, at: offset)

@@ -110,7 +110,7 @@ struct BasesTests {
         let part = try #require(try writers.ledger.unfinished().first)
         let place = try PartPlace(writers.folder, writers.ledger)
         let content = try PartContent(reopening: part, isOlder: true, at: place) { false }
-        bases.add(try #require(content), part.record, at: place) { _ in true }
+        bases.add(try #require(content)) { _ in true }
         #expect(bases.sizes == sizes.reversed() + sizes.reversed().map { $0 + 1 })
     }
 }

@@ -137,7 +137,7 @@ struct NoRoomForBothTests {
         try expectArrived(try await delta.attempt(source), changed)
     }
 
-    @Test("Of a folder the unchanged files stay, and what came of the others is deleted")
+    @Test("What came of an older version of a folder is deleted likewise")
     func folder() async throws {
         let disk = try mount()
         defer { withExtendedLifetime(disk) {} }
@@ -149,7 +149,7 @@ struct NoRoomForBothTests {
         _ = try await delta.attempt(source, interruptedAfter: 18 << 20 + 5100)
         try DocumentFixture.write([~content[7]], to: source.appending("a/big"), at: 7)
         let first = try await delta.attempt(source, interruptedAfter: 5 << 20)
-        #expect(first.arrived == nil && first.missing <= 22 << 20)
+        #expect(first.arrived == nil && first.missing == 22 << 20 + 5000)
         #expect(writers.names.count == 1)
         try delta.expectArrived(try await delta.attempt(source), source)
     }
@@ -167,14 +167,13 @@ struct NoRoomForBothTests {
         try DocumentFixture.write(DocumentFixture.content(30 << 20, seed: 417), to: source.appending("b"))
         for _ in 0..<2 {
             #expect(await DocumentFixture.code { _ = try await delta.attempt(source) } == .destinationFull)
-            // Its unchanged file is in the part of the new version already.
-            #expect(writers.names.count == 2)
+            #expect(writers.names.count == 1)
         }
         try SystemCalls.call { unlink(source.appending("b").string) }
         try DocumentFixture.write([1], to: source.appending("b"))
         let attempt = try await delta.attempt(source)
         try delta.expectArrived(attempt, source)
-        #expect(attempt.missing == 5 << 20 + 1)
+        #expect(attempt.missing == 10 << 20 + 1)
     }
 
     @Test("Where something has the document's name already, what came of the other version stays")

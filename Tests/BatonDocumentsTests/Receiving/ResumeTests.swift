@@ -67,8 +67,8 @@ struct ResumeTests {
             // What it is now is told again, and then the rest is asked for.
             let document = try DocumentScan.scan(FilePath(path))
             let pool = BufferPool(budget: 4 << 20)
-            let reader = try await DocumentReader.open(document, ranges: [60..<64], pool: pool)
-            while let records = try await reader.next() { pool.release(records.buffer) }
+            let reader = try await DocumentReader.open(document, ranges: [60..<64])
+            while let records = try await reader.next(from: pool) { pool.release(records.buffer) }
             let count = try DocumentFixture.readByteCount() - before
             #expect(count >= 4 << 20 && count < 4 << 20 + 128 << 10, "\(count) bytes were read")
         }
@@ -309,24 +309,6 @@ struct ResumeTests {
         let writer = try await fixture.open()
         #expect(try await writer.missing() == [5..<8])
         try await fixture.complete(writer)
-    }
-
-    @Test("What was reserved for the entries of a journal is given back, and reserved again when it goes on")
-    func journalRoom() async throws {
-        let fixture = try WriterFixture()
-        let tree = try DocumentFixture.tree(10 << 30, version: 9, isSparse: true)
-        let zeros = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
-        func room() throws -> Int {
-            let name = try #require(fixture.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
-            return try DocumentFixture.room(at: fixture.scratch.filePath.appending("parts").appending(name))
-        }
-        for _ in 0..<2 {
-            let writer = try await fixture.writer(tree)
-            #expect(try room() > 256 << 10)
-            for _ in 0..<3 { try await writer.write(zeros) }
-            #expect(await writer.end() > 0)
-            #expect(try room() <= 16 << 10)
-        }
     }
 
     /// Two parts of one version, of which the one in which less is was written to last.

@@ -74,7 +74,7 @@ struct ReaderEncodingTests {
     ) async throws -> [UInt8] {
         var wire: [UInt8] = []
         var linkWait = Duration.zero
-        while let records = try await reader.next(linkWait: linkWait) {
+        while let records = try await reader.next(from: pool, linkWait: linkWait) {
             wire += Array(records.buffer.bytes)
             linkWait = link?.carry(records.buffer.count) ?? .zero
             try await writer.write(records.buffer)
@@ -88,9 +88,9 @@ struct ReaderEncodingTests {
     func ranges() async throws {
         let content = DocumentFixture.content(5 << 20 - 7, seed: 70)
         let ranges: [Range<UInt64>] = [4..<5, 0..<1, 2..<2, 1..<3]
-        let reader = try await DocumentReader.open(try source(content), ranges: ranges, pool: pool)
+        let reader = try await DocumentReader.open(try source(content), ranges: ranges)
         var (wire, counted) = ([UInt8](), UInt64(0))
-        while let records = try await reader.next(telling: .disk) {
+        while let records = try await reader.next(from: pool, telling: .disk) {
             wire += Array(records.buffer.bytes)
             counted += records.contentByteCount
             pool.release(records.buffer)
@@ -114,9 +114,9 @@ struct ReaderEncodingTests {
         try fixture.scratch.makeFile("source/big", big)
         let document = try DocumentScan.scan(folder)
         let writer = try await DocumentWriter.begun(document.tree, in: fixture.folder, ledger: fixture.ledger)
-        let reader = try await DocumentReader.open(document, pool: pool)
+        let reader = try await DocumentReader.open(document)
         var buffers: [Int] = []
-        while let records = try await reader.next() {
+        while let records = try await reader.next(from: pool) {
             buffers.append(records.buffer.count)
             #expect(records.buffer.count <= ChunkRecord.capacity)
             try await writer.write(records.buffer)
@@ -158,7 +158,7 @@ struct ReaderEncodingTests {
         for _ in 0..<3 { generator.edit(&content) }
         let document = try source(content)
         let (writer, index) = try await self.writer(of: document, against: old)
-        let reader = try await DocumentReader.open(document, pool: pool)
+        let reader = try await DocumentReader.open(document)
         await reader.take(.init(signatures: index))
         let wire = try await pump(reader, to: writer)
         #expect(try DocumentFixture.read(try await writer.commit()) == content, "\(generator)")
@@ -178,7 +178,7 @@ struct ReaderEncodingTests {
         let content = DocumentFixture.content(16 << 20, seed: 72).map { 0x61 + $0 % 8 }
         let document = try source(content)
         let writer = try await DocumentWriter.begun(document.tree, in: fixture.folder, ledger: fixture.ledger)
-        let reader = try await DocumentReader.open(document, pool: pool)
+        let reader = try await DocumentReader.open(document)
         let link = SimulatedLink()
         await reader.take(.init(takesCompressed: true), now: { link.now })
         let wire = try await pump(reader, to: writer, over: link)
@@ -200,7 +200,7 @@ struct ReaderEncodingTests {
         old += content[(count << 20)...]
         let document = try source(content)
         let (writer, index) = try await self.writer(of: document, against: old)
-        let reader = try await DocumentReader.open(document, pool: pool)
+        let reader = try await DocumentReader.open(document)
         let link = SimulatedLink()
         await reader.take(.init(signatures: index, takesCompressed: true), now: { link.now })
         let wire = try await pump(reader, to: writer, over: link)
@@ -226,12 +226,12 @@ struct ReaderEncodingTests {
         }
         try DocumentFixture.backdate(path)
         let document = try DocumentScan.scan(path)
-        let reader = try await DocumentReader.open(document, pool: pool)
+        let reader = try await DocumentReader.open(document)
         let link = SimulatedLink()
         await reader.take(
             .init(signatures: try DeltaFixture(bases: [known]).index, takesCompressed: true), now: { link.now })
         var (wire, linkWait) = ([UInt8](), Duration.zero)
-        while let records = try await reader.next(linkWait: linkWait) {
+        while let records = try await reader.next(from: pool, linkWait: linkWait) {
             // Of the waits next to nothing follows what is plain.
             linkWait = link.wait(records.buffer.bytes[0] == 0 ? .milliseconds(10) : .milliseconds(200))
             wire += Array(records.buffer.bytes)
@@ -248,9 +248,9 @@ struct ReaderEncodingTests {
     @Test("A receiver that has not said that it takes more gets content as it is")
     func plain() async throws {
         let document = try source([UInt8](repeating: 0x61, count: 3 << 20))
-        let reader = try await DocumentReader.open(document, pool: pool)
+        let reader = try await DocumentReader.open(document)
         var wire: [UInt8] = []
-        while let records = try await reader.next(linkWait: .seconds(2)) {
+        while let records = try await reader.next(from: pool, linkWait: .seconds(2)) {
             wire += Array(records.buffer.bytes)
             pool.release(records.buffer)
         }
@@ -262,19 +262,19 @@ struct ReaderEncodingTests {
         let content = DocumentFixture.content(count, seed: 73)
         let document = try source(content)
         let fixtureIndex = try DeltaFixture(bases: [content]).index
-        let reader = try await DocumentReader.open(document, pool: pool)
+        let reader = try await DocumentReader.open(document)
         await reader.take(.init(signatures: fixtureIndex, takesCompressed: true))
-        let records = try #require(try await reader.next(linkWait: .seconds(2)))
+        let records = try #require(try await reader.next(from: pool, linkWait: .seconds(2)))
         #expect(Array(records.buffer.bytes) == DocumentFixture.records(content))
         pool.release(records.buffer)
     }
 
     @Test("Where the time went is counted")
     func times() async throws {
-        let reader = try await DocumentReader.open(try source(DocumentFixture.content(4 << 20, seed: 74)), pool: pool)
+        let reader = try await DocumentReader.open(try source(DocumentFixture.content(4 << 20, seed: 74)))
         var before = await reader.times
         for _ in 0..<4 {
-            pool.release(try #require(try await reader.next()).buffer)
+            pool.release(try #require(try await reader.next(from: pool)).buffer)
             let after = await reader.times
             #expect(after.disk > before.disk && after.processor > before.processor)
             before = after

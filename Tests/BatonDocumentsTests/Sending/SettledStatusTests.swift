@@ -41,7 +41,7 @@ struct SettledStatusTests {
     }
 
     private func take(_ reader: DocumentReader) async throws {
-        pool.release(try #require(try await reader.next()).buffer)
+        pool.release(try #require(try await reader.next(from: pool)).buffer)
     }
 
     @Test(
@@ -50,24 +50,9 @@ struct SettledStatusTests {
     func mapped() async throws {
         let path = try scratch.makeFile("document", DocumentFixture.content(4 << 20, seed: 1))
         let mapping = try Mapping(path, count: 4 << 20)
-        let reader = try await DocumentReader.open(try DocumentScan.scan(path), pool: pool)
+        let reader = try await DocumentReader.open(try DocumentScan.scan(path))
         for _ in 0..<2 { try await take(reader) }
         mapping.bytes[3 << 20] &+= 1
-        #expect(await DocumentFixture.code { try await take(reader) } == .sourceChanged)
-    }
-
-    @Test(
-        "So is one to a file that was read, before the last bytes of its folder are sent",
-        .enabled(if: hasDisk, "the tests' folder is on no disk"))
-    func mappedInAFolder() async throws {
-        let folder = try scratch.makeFolder("folder")
-        for name in ["1", "2"] {
-            try scratch.makeFile("folder/\(name)", DocumentFixture.content(2 << 20, seed: 2))
-        }
-        let mapping = try Mapping(folder.appending("1"), count: 2 << 20)
-        let reader = try await DocumentReader.open(try DocumentScan.scan(folder), pool: pool)
-        for _ in 0..<3 { try await take(reader) }
-        mapping.bytes[1] &+= 1
         #expect(await DocumentFixture.code { try await take(reader) } == .sourceChanged)
     }
 
@@ -108,8 +93,8 @@ struct SettledStatusTests {
         let last = UInt64(count - 1)
         var read: [UInt8] = []
         do {
-            let reader = try await DocumentReader.open(source, ranges: [last..<last + 1, 0..<1], pool: pool)
-            while let records = try await reader.next() {
+            let reader = try await DocumentReader.open(source, ranges: [last..<last + 1, 0..<1])
+            while let records = try await reader.next(from: pool) {
                 read.append(records.buffer.bytes[2])
                 pool.release(records.buffer)
             }
@@ -148,7 +133,7 @@ struct SettledStatusTests {
         try DocumentFixture.write(DocumentFixture.content(1 << 20 + 1, seed: 3), to: path)
         for round in 0..<30 {
             try DocumentFixture.write([UInt8(round)], to: path)
-            let reader = try await DocumentReader.open(try DocumentScan.scan(path), pool: pool)
+            let reader = try await DocumentReader.open(try DocumentScan.scan(path))
             try await take(reader)
             try DocumentFixture.write([UInt8(round) + 1], to: path)
             #expect(await DocumentFixture.code { try await take(reader) } == .sourceChanged)
