@@ -28,6 +28,7 @@ package struct Identifier<Subject>: Sendable, Hashable, CustomStringConvertible 
 package enum Named {
     package enum Activity {}
     package enum Claim {}
+    package enum Handoff {}
     package enum Offer {}
 }
 
@@ -37,3 +38,5 @@ package typealias ActivityID = Identifier<Named.Activity>
 package typealias ClaimID = Identifier<Named.Claim>
 /// Names one offer of an activity. An application may offer the same activity again after the first offer ended.
 package typealias OfferID = Identifier<Named.Offer>
+/// Names a handoff on the continuing device, to the application that asked for it.
+package typealias HandoffID = Identifier<Named.Handoff>

@@ -18,6 +18,37 @@ package protocol World {
     static func note(_ progress: Progress, in kept: inout Kept)
     /// Puts a refusal into words.
     static func failure(_ refusal: Refusal) -> Failure
+    /// Returns what a failure means to a device that takes an activity over.
+    static func setback(of failure: Failure) -> Setback
+}
+
+/// What a failure at the origin, or on the way there, means to a handoff.
+package enum Setback: Sendable {
+    /// Nothing would change if it were tried again.
+    case final
+    /// The connection ended.
+    case lost
+    /// The origin could not be reached, did not answer in time, or stops.
+    case away
+    /// The origin does not know the claim.
+    case unclaimed
+    /// The origin does not offer the activity.
+    case unoffered
+    /// The origin has no place at the moment.
+    case noPlace
+    /// The document is another version now.
+    case changed
+
+    /// Whether a device that is waited for may still fail so.
+    package var isAway: Bool {
+        switch self {
+        case .lost, .away, .unclaimed, .unoffered, .noPlace: true
+        case .final, .changed: false
+        }
+    }
+
+    /// Whether the origin may have done what it was asked for.
+    var isUnanswered: Bool { self == .lost || self == .away }
 }
 
 /// An activity that an application offers, with the parts that the core looks at.
@@ -63,4 +94,11 @@ package enum Refusal: Sendable, Hashable {
     case givenUp
     /// The user of this device has cancelled the transfer.
     case cancelled
+    /// The same activity is being received into the same folder. Two handoffs would each fetch all of it, and only one
+    /// could have the name.
+    case alreadyReceiving(String)
+    /// So many handoffs are under way already.
+    case tooManyHandoffs(Int)
+    /// The origin did not answer the commit of a claim, and nobody here has the activity.
+    case mayHaveMoved(from: PeerName)
 }

@@ -13,7 +13,10 @@ enum TestWorld: World {
 
     static func keep(_ activity: TestActivity) -> String { activity.summary }
     static func note(_ progress: Int, in kept: inout String) {}
-    static func failure(_ refusal: Refusal) -> TestFailure { TestFailure(text: "\(refusal)") }
+    static func failure(_ refusal: Refusal) -> TestFailure {
+        TestFailure(text: "\(refusal)", setback: refusal == .noSuchClaim ? .unclaimed : .final)
+    }
+    static func setback(of failure: TestFailure) -> Setback { failure.setback }
 }
 
 struct TestActivity: OfferedContent {
@@ -30,6 +33,7 @@ struct TestActivity: OfferedContent {
 
 struct TestFailure: Error, Hashable, CustomStringConvertible {
     let text: String
+    var setback = Setback.final
     var description: String { text }
 }
 

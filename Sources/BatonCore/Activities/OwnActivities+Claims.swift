@@ -5,8 +5,8 @@ import BatonProtocol
 /// The continuing devices' side of the offers: they ask for an activity, and hold a claim on it.
 ///
 /// A claim lasts until its holder releases it, or until its lease is over, which begins with the end of the last
-/// connection to the holder. Only one device at a time holds claims on an *exclusive* activity. Withdrawing an activity
-/// takes no claim away.
+/// connection to the holder. Only one device at a time holds claims on an *exclusive* activity, and at most one of them
+/// is committed: see ``setContinued(_:by:)``. Withdrawing an activity takes no claim away.
 ///
 /// An application is asked one question at a time. The answer is for all devices that waited when it was asked. A later
 /// device waits for the next question, because the answer under way may be older than its request. So each device has
@@ -89,12 +89,20 @@ extension OwnActivities {
 
     /// The holder has taken the activity over. It may go on using the claim, and may say so again: the application is
     /// told once.
+    ///
+    /// This commits the claim on an *exclusive* activity. The activity is withdrawn and its other claims end, so no
+    /// other claim of this offer is ever committed. The origin remembers the commit until the claim ends.
     package mutating func setContinued(_ id: ClaimID, by device: PeerName) -> Result<Void, W.Failure> {
         present(id, by: device).map { claim in
             guard claim.state != .continued else { return }
             change(id) { $0.state = .continued }
             tell(.continued, of: id)
             effects.append(.changed(.continued(claim)))
+            guard offer(of: claim)?.activity.isExclusive == true else { return }
+            for other in claims where other.offer == claim.offer && other.id != id {
+                drop(other.id, because: W.failure(.notOffered))
+            }
+            withdraw(claim.offer)
         }
     }
 
