@@ -131,12 +131,18 @@ struct Handoff<W: World>: Sendable {
     /// Whether a cancellation ends the step under way.
     var mayEnd: Bool { hasBegun && !isSettled && !isEnding && !isCommitting && holding == nil }
 
-    /// Whether a cancellation takes effect before the next part. An application that has the activity keeps it.
-    var stopsBeforeNext: Bool {
-        switch path.first {
-        case .deliver, .fetch: !isSettled
-        case .commit: !isSettled && application == nil
-        case .tell, nil: false
+    /// Whether a cancellation takes effect after this outcome. A document that is in place is continued, and an
+    /// application that has an activity without a document keeps it.
+    func endsNow(after outcome: Handoffs<W>.Outcome) -> Bool {
+        switch (stage, outcome) {
+        case (.fetching, .done): path.first == .commit
+        case (.delivering, .delivered(let application)):
+            path.first == .fetch || path.first == .commit && application == nil
+        case (.delivering, _): !isSettled
+        case (.announcing, _), (.claiming, _), (.preparing, _), (.fetching, _), (.resting, _), (.renewing, _),
+            (.pausing, _), (.pausingCommit, _):
+            true
+        case (.admitted, _), (.committing, _), (.holding, _), (.failing, _), (.releasing, _): false
         }
     }
 

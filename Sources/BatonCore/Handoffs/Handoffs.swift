@@ -159,7 +159,7 @@ package struct Handoffs<W: World>: Sendable {
     /// - Parameter failure: why it ends. The reason for which the node stops comes before that.
     package mutating func cancel(_ id: HandoffID, because failure: W.Failure) {
         guard let handoff = self[id] else { return }
-        if handoff.holding != nil { return effects.append(.interrupt(id)) }
+        if handoff.holding != nil, handoff.application == nil { return effects.append(.interrupt(id)) }
         if case .cancelled = handoff.fate { return }
         let fate = Handoff<W>.Fate.cancelled(stopping ?? failure, until: now + cancelGrace)
         change(id) { $0.fate = fate }
@@ -193,6 +193,9 @@ package struct Handoffs<W: World>: Sendable {
     /// A step has ended.
     package mutating func performed(_ id: HandoffID, _ outcome: Outcome) {
         guard let handoff = self[id] else { return }
+        if case .cancelled(let failure, _) = handoff.fate, handoff.endsNow(after: outcome) {
+            return fail(id, because: failure)
+        }
         switch (handoff.stage, outcome) {
         case (.releasing, _):
             handoffs.removeAll { $0.id == id }
@@ -201,8 +204,6 @@ package struct Handoffs<W: World>: Sendable {
         case (.holding, _): go(id, to: .releasing(nil))
         case (.committing(let first), .failed(let failure)): commitFailed(id, first: first, because: failure)
         case (.pausingCommit(let first), _): go(id, to: .committing(first: first))
-        case (_, .failed(let failure)) where handoff.isCancelled, (_, .cut(let failure, _)) where handoff.isCancelled:
-            fail(id, because: failure)
         case (.announcing, .done): go(id, to: .claiming(isAgain: false))
         // The connection that was there may have been dead for a while. The application knows nothing of it.
         case (.claiming(isAgain: false), .failed(let failure)) where W.setback(of: failure) == .lost:
@@ -235,9 +236,6 @@ package struct Handoffs<W: World>: Sendable {
     /// Does what is left of a handoff.
     private mutating func goOn(_ id: HandoffID) {
         guard let handoff = self[id] else { return }
-        if case .cancelled(let failure, _) = handoff.fate, handoff.stopsBeforeNext {
-            return fail(id, because: failure)
-        }
         guard let part = handoff.path.first else { return hold(id) }
         change(id) { $0.path.removeFirst() }
         switch part {

@@ -14,7 +14,7 @@ package final class DestinationFolder: Sendable {
     /// The path the user gave.
     package let path: FilePath
     /// Where the folder is, absolute and without links, as far as the kernel can tell.
-    let resolvedPath: FilePath
+    package let resolvedPath: FilePath
 
     /// The file system that it is on.
     let fileSystem: FileSystem

@@ -53,6 +53,33 @@ enum NodeWorld: World {
             HandoffError(.connectionLost, "the device was lost before it said that it continues the activity")
         case .givenUp: HandoffError(.cancelled, "the device gave it up")
         case .cancelled: HandoffError(.cancelled, "the transfer was cancelled on the device that offers it")
+        case .alreadyReceiving(let title):
+            HandoffError(
+                .destinationExists,
+                "“\(title)” is being received into this folder already: wait for that, or cancel it", advises: true)
+        case .tooManyHandoffs(let bound):
+            HandoffError(.limitExceeded, "\(bound) activities are being accepted already: try again later")
+        case .mayHaveMoved(let origin):
+            HandoffError(
+                .connectionLost,
+                "\(origin.name) did not confirm that the activity has moved here. It may have moved: then no device"
+                    + " offers it any more, and this one does not have it", device: origin.name)
+        }
+    }
+
+    static func setback(of failure: HandoffError) -> Setback {
+        switch failure.code {
+        case .connectionLost: .lost
+        case .peerUnreachable, .timedOut, .nodeStopping: .away
+        case .noSuchClaim: .unclaimed
+        case .noSuchActivity: .unoffered
+        case .limitExceeded: .noPlace
+        case .documentChanged: .changed
+        case .unspecified, .internal, .unsupported, .invalidRequest, .ambiguousActivity, .claimHeld,
+            .streamsUnsupported, .userInfoTooLarge, .documentUnreadable, .destinationExists, .destinationUnwritable,
+            .destinationFull, .corrupted, .applicationGone, .versionUnreadable, .applicationNotStarted, .handoffOff,
+            .accessRefused, .cancelled, .refused, .notHandled, .UNRECOGNIZED:
+            .final
         }
     }
 }

@@ -67,7 +67,6 @@ extension ControlService {
         }
         try handoffs.insert(handoff)
         await run(handoff, for: stream)
-        handoffs.remove(handoff)
     }
 
     /// Refuses an activity that the user was shown as something else. A document counts as a file of a shared folder by
@@ -130,39 +129,31 @@ extension ControlService {
                         }
                     }))
         } catch {
-            return
+            return handoffs.remove(handoff)
         }
-        let running = handoff.start()
-        await handoffs.setTask(running, of: handoff)
-        do {
-            async let listening: Void = listen(to: stream, for: handoff, running)
-            await tell(of: handoff, on: stream)
-            if let application = handoff.holder { await handoffs.hold(handoff, by: application) }
-            // An application may keep what it continues for long after whoever asked has gone.
-            if handoff.plan.keepsClaim { await listening }
-        }
-        await running.value
+        handoffs.begin(handoff)
+        async let listening: Void = listen(to: stream, for: handoff)
+        await tell(of: handoff, on: stream)
+        // An application may keep what it continues for long after whoever asked has gone.
+        if handoff.plan.keepsClaim { await listening }
     }
 
     /// Takes in what whoever asked says, until they have said all.
-    private func listen(
-        to stream: BatonTransport.Stream, for handoff: Handoff, _ running: Task<Void, Never>
-    ) async {
+    private func listen(to stream: BatonTransport.Stream, for handoff: Handoff) async {
+        defer { handoff.endChoosing() }
         do throws(HandoffError) {
             for try await answer in stream.records(of: WireAcceptAnswer.self) {
                 handoff.choose(answer.application)
             }
-            handoff.endChoosing()
-            if handoff.plan.keepsClaim { await handoff.finish() }
+            if handoff.plan.keepsClaim { handoffs.cancel(handoff) }
         } catch {
-            handoff.endChoosing()
-            if Task.isCancelled { return }
-            // The program was told that it is continued, and has gone. An application that has the activity keeps it.
-            guard !handoff.isContinued || handoff.plan.keepsClaim else { return }
-            guard error.code != .connectionLost || !handoff.plan.outlivesAsker else {
-                return handoffs.setDetached(handoff)
+            // An application may have the activity, and nobody needs to ask any more.
+            if Task.isCancelled, !handoff.plan.keepsClaim { return }
+            if error.code == .connectionLost, handoff.plan.outlivesAsker {
+                handoffs.setDetached(handoff)
+            } else {
+                handoffs.cancel(handoff)
             }
-            await handoff.abandon(running)
         }
     }
 

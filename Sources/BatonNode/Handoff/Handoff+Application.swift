@@ -48,7 +48,9 @@ extension Handoff {
 
     func tellFailure(_ error: HandoffError) async {
         guard let continuing else { return }
-        if hasToldOfDocument, let continuation {
+        if let reporter, let continuation {
+            reporter.report(.failed(error.failure))
+            await reporter.end()
             // An abort would take the report away that is still unread.
             await continuation.finish()
             _ = try? await withDeadline(Self.reportDeadline, "the application did not let the activity go") {

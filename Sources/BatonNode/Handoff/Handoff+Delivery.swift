@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonApplications
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -109,7 +110,7 @@ extension Handoff {
         among candidates: [ApplicationChoice.Candidate]
     ) async throws(HandoffError) -> ApplicationChoice.Candidate? {
         guard candidates.count > 1 else { return candidates.first }
-        emit(.choose(.with { $0.applications = candidates.map(\.message) }))
+        events.send(.choose(.with { $0.applications = candidates.map(\.message) }))
         let answer = try await withDeadline(deadlines.choice, "nobody chose an application for the web page") {
             [choices] in await choices.first { _ in true }
         }

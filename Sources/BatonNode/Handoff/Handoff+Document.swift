@@ -11,34 +11,34 @@ import SwiftProtobuf
 
 import struct SystemPackage.FilePath
 
-/// The document of a handoff, which goes on coming when the link, a node or the document itself gave way.
+/// The document of a handoff.
 extension Handoff {
-    /// Fetches the document, and tells whoever asked and the application how it goes.
-    func fetch(
-        _ document: HandoffDocument, into destination: DestinationFolder
-    ) async throws(HandoffError) -> (path: Data, size: UInt64, received: UInt64) {
-        let reporter = DocumentReporter(to: continuation)
-        let progress = LatestProgress()
+    /// Makes one attempt to fetch the document, and tells whoever asked and the application how it goes.
+    func fetch(usingCopies usesCopies: Bool) async throws(HandoffError) -> HandoffTable.Core.Outcome {
+        guard let destination = plan.destination else { throw HandoffError(.internal, "there is no folder") }
+        let document = try document()
+        let reporter = reporter ?? DocumentReporter(to: continuation)
+        self.reporter = reporter
+        let lastTold = Lock<Instant?>(nil)
         do {
-            let (path, size) = try await progress.repeating(
-                { [events] report in
-                    events.send(.progress(report))
-                },
-                during: { () throws(HandoffError) in
-                    try await fetchAgain(document, into: destination, telling: reporter, progress)
-                })
+            let (path, size) = try await offLoop { () throws(HandoffError) in
+                try await fetch(document, into: destination, usingCopies: usesCopies, telling: reporter) {
+                    lastTold.withLock { $0 = .now }
+                }
+            }
             if let place = FilePath(bytes: path) {
                 document.setArrived(at: place)
                 if let application = continuing?.application.identifier { await grant(place, to: application) }
             }
             reporter.report(.arrived(Data(path)))
-            return (Data(path), size, progress.received)
+            setArrived(at: Data(path), size: size)
+            return .done
         } catch {
-            let error = error.code == .cancelled && !Task.isCancelled ? cancelledByOrigin : error
-            reporter.report(.failed(error.failure))
-            await reporter.end()
-            hasToldOfDocument = true
-            throw error
+            if error.code == .documentChanged { events.isToldOfChange.withLock { $0 = true } }
+            return .cut(
+                error.code == .cancelled && !Task.isCancelled ? cancelledByOrigin : error,
+                TransferRetry.Attempt(
+                    bytes: progress.bytes, kept: progress.kept, told: lastTold.withLock { $0 }))
         }
     }
 
@@ -54,68 +54,47 @@ extension Handoff {
         HandoffError(.cancelled, "the transfer was cancelled on \(plan.origin.name)", device: plan.origin.name)
     }
 
-    /// Fetches until it is whole, or what stands in the way does not pass by itself.
-    private func fetchAgain(
-        _ document: HandoffDocument, into destination: DestinationFolder, telling reporter: DocumentReporter,
-        _ progress: LatestProgress
+    private func fetch(
+        _ document: HandoffDocument, into destination: DestinationFolder, usingCopies usesCopies: Bool,
+        telling reporter: DocumentReporter, told: @escaping @Sendable () -> Void
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
-        let events = events
-        var retry = TransferRetry(now: .now)
-        var isToldOfPlaces = false
-        // Whether that it is another version than what came before is told already, and nothing of it has come since.
-        let isToldOfChange = Lock(false)
-        let lastTold = Lock<Instant?>(nil)
+        let (events, progress) = (events, progress)
+        let description = try await document.description()
         var order = DocumentOrder(
             title: plan.activity.title, type: plan.activity.type, origin: plan.origin.id, folder: destination,
             naming: plan.naming, copies: plan.copies, rule: plan.rule)
-        while true {
-            do {
-                let description = try await document.description()
-                order.sharedCopy = await sharedCopy(of: description)
-                let (connection, claim) = try await presentClaim()
-                order.usesCopies = retry.usesCopies
-                async let _: Void = leaveStalled(connection, progress)
-                let path = try await documents.fetch(
-                    description, for: order, from: connection, claim: claim,
-                    begin: { start in
-                        let wasTold = isToldOfChange.withLock { isTold in
-                            defer { isTold = start != .unchanged }
-                            return isTold
-                        }
-                        guard case .changed(let keepsOlder) = start, !wasTold || !keepsOlder else { return }
-                        let label = description.tree.label
-                        let loss = ", and the disk has no room for both: what had come of the older version was deleted"
-                        let change = HandoffError(
-                            .documentChanged,
-                            "\(label) has changed since a part of it came\(keepsOlder ? "" : loss)")
-                        Self.tell(change, waiting: 0, keeping: 0, to: events)
-                    },
-                    told: { lastTold.withLock { $0 = .now } },
-                    ended: { kept in
-                        progress.end(keeping: kept)
-                        events.end(keeping: kept)
-                    },
-                    progress: { report in
-                        progress.set(report)
-                        let report = report.progress()
-                        if report.bytes > report.resumedBytes { isToldOfChange.withLock { $0 = false } }
-                        events.send(.progress(report))
-                        reporter.report(.progress(report))
-                    })
-                return (path, description.tree.size)
-            } catch {
-                if let time = lastTold.withLock({ $0.take() }) { retry.note(told: time) }
-                retry.note(bytes: progress.bytes, now: .now)
-                let verdict = retry.verdict(on: error, now: .now)
-                guard !Task.isCancelled else { throw HandoffError(.cancelled, "the handoff was cancelled") }
-                // Asked again and again, and told once.
-                let waitsForPlace = if case .waitForPlace = verdict { true } else { false }
-                if !waitsForPlace || !isToldOfPlaces { tellInterruption(error, verdict, keeping: progress.kept) }
-                isToldOfPlaces = waitsForPlace
-                if error.code == .documentChanged { isToldOfChange.withLock { $0 = true } }
-                try await overcome(error, verdict, document)
-            }
-        }
+        order.sharedCopy = await sharedCopy(of: description)
+        order.usesCopies = usesCopies
+        let (connection, claim) = try await presentClaim()
+        async let _: Void = leaveStalled(connection, progress)
+        let path = try await documents.fetch(
+            description, for: order, from: connection, claim: claim,
+            begin: { start in
+                let wasTold = events.isToldOfChange.withLock { isTold in
+                    defer { isTold = start != .unchanged }
+                    return isTold
+                }
+                guard case .changed(let keepsOlder) = start, !wasTold || !keepsOlder else { return }
+                let label = description.tree.label
+                let loss = ", and the disk has no room for both: what had come of the older version was deleted"
+                let change = HandoffError(
+                    .documentChanged,
+                    "\(label) has changed since a part of it came\(keepsOlder ? "" : loss)")
+                events.tellInterruption(change, waiting: .zero, keeping: 0)
+            },
+            told: told,
+            ended: { kept in
+                progress.end(keeping: kept)
+                events.end(keeping: kept)
+            },
+            progress: { report in
+                progress.set(report)
+                let report = report.progress()
+                if report.bytes > report.resumedBytes { events.isToldOfChange.withLock { $0 = false } }
+                events.send(.progress(report))
+                reporter.report(.progress(report))
+            })
+        return (path, description.tree.size)
     }
 
     /// What this device has of the document in a folder that both share, where a user has accepted it: its origin hears
@@ -128,64 +107,6 @@ extension Handoff {
             await files.olderCopy(of: description.sharedURL, labelled: description.tree.label, accepted: title)
         }
         return found ?? nil
-    }
-
-    private func tellInterruption(
-        _ error: HandoffError, _ verdict: TransferRetry.Verdict, keeping bytes: UInt64
-    ) {
-        let waits: UInt32
-        switch verdict {
-        case .giveUp: return
-        case .describeAgain: waits = 0
-        case .waitForDevice(let end), .waitForPlace(_, let end):
-            waits = UInt32(clamping: (end - .now).components.seconds)
-        }
-        Self.tell(error, waiting: waits, keeping: bytes, to: events)
-    }
-
-    private nonisolated static func tell(
-        _ error: HandoffError, waiting waits: UInt32, keeping bytes: UInt64,
-        to events: HandoffEvents
-    ) {
-        events.send(
-            .interrupted(
-                .with {
-                    $0.cause = error.shortened.failure
-                    $0.keptBytes = bytes
-                    $0.waitsSeconds = waits
-                }))
-    }
-
-    private func overcome(
-        _ error: HandoffError, _ verdict: TransferRetry.Verdict, _ document: HandoffDocument
-    ) async throws(HandoffError) {
-        switch verdict {
-        case .giveUp: throw error
-        case .describeAgain(let pause):
-            try await rest(pause)
-            document.forgetDescription()
-        case .waitForDevice(let end):
-            try await waitForDevice(until: end, because: error, for: document)
-        case .waitForPlace(let pause, _):
-            try await rest(pause)
-        }
-    }
-
-    /// Waits until the origin can be reached and holds a claim of this handoff: the same, or a new one where it forgot.
-    private func waitForDevice(
-        until end: Instant, because cause: HandoffError, for document: HandoffDocument
-    ) async throws(HandoffError) {
-        var wait = TransferRetry.Wait(until: end)
-        while true {
-            do {
-                return try await renewClaim(for: document)
-            } catch {
-                guard TransferRetry.isAway(error), !Task.isCancelled else { throw error }
-            }
-            guard let pause = wait.pause(now: .now) else { throw cause }
-            await connections.awaitAnnouncement(of: plan.origin.id, atMost: pause)
-            try await rest(TransferRetry.shortestGap)
-        }
     }
 
     /// Ends a connection on which nothing comes and of which one end is not any more where it was: the kernel would
@@ -209,13 +130,5 @@ extension Handoff {
     func leaveMoved(_ connection: Connection) async {
         guard connections.isWhereAnnounced(connection, plan.origin.id) else { return }
         await leaveStalled(connection, LatestProgress())
-    }
-
-    private func rest(_ pause: Duration) async throws(HandoffError) {
-        do {
-            try await Alarm.sleep(for: pause)
-        } catch {
-            throw HandoffError(.cancelled, "the handoff was cancelled")
-        }
     }
 }

@@ -12,10 +12,7 @@ import SwiftProtobuf
 
 import struct SystemPackage.FilePath
 
-/// Names a handoff on the continuing device, to the application that asked for it.
-typealias HandoffID = Identifier<Handoff>
-
-/// One handoff on the continuing device, from the user's yes to *continued* or to one typed error.
+/// The steps of one handoff on the continuing device, in the order in which the core of ``HandoffTable`` wants them.
 ///
 /// What happens is told through ``events``, which end with `continued` or `failed`.
 @ControlLoop
@@ -42,17 +39,20 @@ final class Handoff {
     var continuation: BatonTransport.Stream?
     /// Browsers of the page's team that were not told of it.
     var browsers: [ApplicationChoice.Candidate] = []
-    /// The application has the failure of its document as the last report.
-    var hasToldOfDocument = false
-    /// Why the handoff ends if its task is cancelled from now on; nil: whoever accepted it cancels it.
-    private var cause: HandoffError?
+    /// What the application is told of the document; nil before the document is fetched.
+    var reporter: DocumentReporter?
+    /// How far the document is, in all attempts.
+    let progress = LatestProgress()
     /// It ended because the user of this device has switched Handoff off.
     private(set) var wasSwitchedOff = false
-    /// Whoever asked is told that it is continued, which nothing takes back.
-    private(set) var isContinued = false
-    /// Tells the origin that its document is in place; no cancellation reaches it.
-    private var reporting: Task<Void, Never>?
-    /// What was continued, once it was and its origin has been told, where it could be.
+    /// What the origin has sent; nil before it did.
+    private var payload: WireActivityPayload?
+    /// The same with the files of this device in it.
+    private var arrival: SharedFiles.Arrival?
+    /// What was continued, so far.
+    private var result = WireAcceptEvent.Continued()
+    private var isContinued = false
+    /// What was continued, once it was and its origin has been told, if it could be.
     private(set) var continued: WireAcceptEvent.Continued?
     /// Under which id the origin offers the activity: another one when it was offered anew.
     var activityID: Data
@@ -79,58 +79,66 @@ final class Handoff {
         (choices, choice) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
     }
 
-    /// Runs the handoff, on the node's control loop: somebody waits for the payload, and each change of threads on the
-    /// way would be felt. What computes more leaves it.
-    func start() -> Task<Void, Never> {
-        ControlLoop.task { await self.run() }
-    }
+    // MARK: Steps
 
-    /// Runs the handoff to its end, which for an application is when it lets the activity go; cancelling the task
-    /// cancels it. Events end with `continued` or `failed` in any case.
-    private func run() async {
-        do {
-            emitWillContinue(isShown: try await announce())
-            let arrival = try await arrive()
-            let continued = try await offLoop { () throws(HandoffError) in try await takeOver(arrival) }
-            isContinued = true
-            emit(.continued(continued))
-            await reporting?.value
-            self.continued = continued
-            events.finish()
-            await hold()
-            if !plan.keepsClaim { await finish() }
+    /// Carries out one step, on the node's control loop: somebody waits for the payload, and each change of threads on
+    /// the way would be felt. Work that computes more leaves the loop.
+    func perform(_ step: HandoffTable.Core.Step) async -> HandoffTable.Core.Outcome {
+        do throws(HandoffError) {
+            switch step {
+            case .announce: emitWillContinue(isShown: try await announce())
+            case .claim: payload = try await fetchAcceptedPayload()
+            case .prepare: return .prepared(try await prepare())
+            case .fetch(let usesCopies, let describesAnew):
+                if describesAnew { heldDocument?.forgetDescription() }
+                return try await retelling { () throws(HandoffError) in try await fetch(usingCopies: usesCopies) }
+            case .renew:
+                let document = try document()
+                try await retelling { () throws(HandoffError) in try await renewClaim(for: document) }
+            case .waitForDevice(let pause):
+                try await retelling { () throws(HandoffError) in
+                    await connections.awaitAnnouncement(of: plan.origin.id, atMost: pause)
+                    try await rest(TransferRetry.shortestGap)
+                }
+            case .rest(let pause):
+                try await retelling { () throws(HandoffError) in try await rest(pause) }
+            case .commit: try await reportContinued()
+            case .deliver: return .delivered(to: try await deliver())
+            case .hold:
+                events.finish()
+                await hold()
+            case .fail(let failure):
+                await tellFailure(failure)
+                events.send(.failed(failure.failure))
+            case .release(let failure):
+                if isContinued { continued = result }
+                await finish(because: failure)
+            }
+            return .done
         } catch {
-            let failure = error.code == .cancelled ? cause ?? error : error
-            await tellFailure(failure)
-            emit(.failed(failure.failure))
-            await finish(because: failure)
+            return .failed(error)
         }
-        events.finish()
     }
 
-    /// Whoever asked has gone: it is cancelled. What is just being put in place may be in place, of which its origin is
-    /// to hear before the claim goes; a disk that hangs holds that up no longer than the origin might.
-    func abandon(_ running: Task<Void, Never>) async {
-        running.cancel()
-        _ = try? await withDeadline(deadlines.answer, "the handoff did not end") { await running.value }
-        await finish()
+    private func rest(_ pause: Duration) async throws(HandoffError) {
+        do {
+            try await Alarm.sleep(for: pause)
+        } catch {
+            throw HandoffError(.cancelled, "the handoff was cancelled")
+        }
     }
 
-    /// The node stops: where the handoff is cancelled from now on, that is why; what an application holds is let go.
-    func nodeIsStopping() async {
-        cause = HandoffError(.nodeStopping, "the node of this device was stopped before all was there")
-        await releaseApplication()
+    /// Does some work, and meanwhile tells again how far the document is.
+    private func retelling<Value>(
+        _ work: () async throws(HandoffError) -> Value
+    ) async throws(HandoffError) -> Value {
+        try await progress.repeating({ [events] in events.send(.progress($0)) }, during: work)
     }
 
-    /// The user cancels it, and not by the command that accepted it, which is told so.
-    func cancel(_ running: Task<Void, Never>) async {
-        cause = HandoffError(.cancelled, "the transfer was cancelled by `baton transfers cancel` on this device")
-        await abandon(running)
-    }
-
-    /// Takes the activity from the application that holds on to it.
-    func releaseApplication() async {
-        await continuation?.reset(.cancelled)
+    /// Whoever asked is told that the activity is continued.
+    func tellContinued() {
+        isContinued = true
+        events.send(.continued(result))
     }
 
     /// The user has chosen one of the applications that ``WireAcceptEvent`` `choose` named.
@@ -143,34 +151,27 @@ final class Handoff {
         choice.finish()
     }
 
-    /// The application that has the activity.
-    var holder: String? { continuation == nil ? nil : continuing?.application.identifier }
-
-    /// Lets the claim go, once the origin has been told what it is told before that.
+    /// Lets the claim go.
     ///
     /// - Parameter error: why the activity could not be continued, which the origin's application is told.
-    func finish(because error: HandoffError? = nil) async {
-        await reporting?.value
+    private func finish(because error: HandoffError? = nil) async {
         isFinished = true
         guard let (connection, claim) = held else { return }
         held = nil
         connections.letGo(of: connection)
-        // In a task of its own: a cancelled handoff still lets go.
-        await Task {
-            _ = try? await withDeadline(deadlines.answer, "the origin did not answer") {
-                try await connection.answer(
-                    to: .release(
-                        .with {
-                            $0.claimID = Data(claim.bytes)
-                            guard let error, error.code != .cancelled else { return }
-                            // Which rule refused it names folders and other devices.
-                            let told =
-                                error.code == .refused
-                                ? HandoffError(.refused, "it was refused there") : error.withoutPlaces
-                            $0.failure = told.failure
-                        }))
-            }
-        }.value
+        _ = try? await withDeadline(deadlines.answer, "the origin did not answer") {
+            try await connection.answer(
+                to: .release(
+                    .with {
+                        $0.claimID = Data(claim.bytes)
+                        guard let error, error.code != .cancelled else { return }
+                        // Which rule refused it names folders and other devices.
+                        let told =
+                            error.code == .refused
+                            ? HandoffError(.refused, "it was refused there") : error.withoutPlaces
+                        $0.failure = told.failure
+                    }))
+        }
     }
 
     /// Holds a claim on a connection, instead of what was held before.
@@ -212,19 +213,9 @@ final class Handoff {
         return heldDocument
     }
 
-    private func fetchPayload() async throws(HandoffError) -> WireActivityPayload {
-        do {
-            return try await fetchAcceptedPayload()
-        } catch {
-            // One that was there may have been dead for a while; nobody has been given anything by it.
-            guard error.code == .connectionLost, !Task.isCancelled else { throw error }
-            return try await fetchAcceptedPayload()
-        }
-    }
-
-    /// Fetches the activity, and tells whoever accepted it.
-    private func arrive() async throws(HandoffError) -> SharedFiles.Arrival {
-        let payload = try await fetchPayload()
+    /// Tells whoever accepted it what has come, and looks what is to be done with it.
+    private func prepare() async throws(HandoffError) -> HandoffContent {
+        guard let payload else { throw HandoffError(.internal, "there is no payload") }
         // Told before the payload is handed on, and after it has come: before that nobody knows the host.
         try await announcePage(payload.webPageURL)
         // The user may have switched it off while the activity was on its way.
@@ -236,20 +227,22 @@ final class Handoff {
         }
         let arrival = try await files.incoming(
             payload, of: plan.origin.name, takesLocal: continuing != nil || plan.destination == nil)
-        emit(.payload(arrival.payload))
-        return arrival
+        self.arrival = arrival
+        events.send(.payload(arrival.payload))
+        // An application takes the copy of this device. Everybody else wants what the other device has.
+        let local = continuing == nil ? nil : arrival.localDocument
+        let hasDocument = arrival.payload.summary.kind == .document
+        if hasDocument { heldDocument = makeDocument(at: local?.path) }
+        if let local { (result.path, result.bytes) = (Data(local.path.bytes), local.size) }
+        return HandoffContent(
+            isExclusive: arrival.payload.summary.exclusive,
+            hasDocument: hasDocument && local == nil && plan.destination != nil,
+            isLook: isLook(hasDocument: hasDocument))
     }
 
-    private func takeOver(
-        _ arrival: SharedFiles.Arrival
-    ) async throws(HandoffError) -> WireAcceptEvent.Continued {
-        guard held != nil else { throw HandoffError(.cancelled, "the handoff was cancelled") }
-
-        var continued = WireAcceptEvent.Continued()
-        let hasDocument = arrival.payload.summary.kind == .document
-        // Whoever only looks wants what the other device has, which this one's copy may be behind.
-        let document = HandoffDocument(
-            documents, place: continuing == nil ? nil : arrival.localDocument?.path,
+    private func makeDocument(at place: FilePath?) -> HandoffDocument {
+        HandoffDocument(
+            documents, place: place,
             presenting: { [weak self] () throws(HandoffError) in
                 guard let self else { throw HandoffError(.noSuchClaim, "the activity has been let go") }
                 return try await presentClaim()
@@ -257,23 +250,31 @@ final class Handoff {
             approving: { [weak self] (tree, connection) throws(HandoffError) in
                 try await self?.approve(tree, over: connection)
             })
-        if hasDocument { heldDocument = document }
-        if let application = try await handOver(arrival, with: hasDocument ? document : nil) {
-            continued.application = .with {
-                $0.identifier = application.identifier
-                $0.name = application.name
-            }
+    }
+
+    /// Gives the activity to its application.
+    ///
+    /// - Returns: the application's identifier; nil if whoever asked has the activity.
+    private func deliver() async throws(HandoffError) -> String? {
+        guard let arrival else { throw HandoffError(.internal, "there is no payload") }
+        guard continuing != nil else { return nil }
+        let document = heldDocument
+        let application = try await offLoop { () throws(HandoffError) in try await handOver(arrival, with: document) }
+        guard let application else { return nil }
+        result.application = .with {
+            $0.identifier = application.identifier
+            $0.name = application.name
         }
-        if let local = arrival.localDocument, continuing != nil {
-            (continued.path, continued.bytes) = (Data(local.path.bytes), local.size)
-        } else if let destination = plan.destination, hasDocument {
-            (continued.path, continued.bytes, continued.receivedBytes) = try await fetch(document, into: destination)
-            // It is whole and in place, however long its origin takes to hear of it.
-            reporting = Task { _ = try? await reportContinued() }
-            return continued
+        // An exclusive activity is delivered after its document.
+        if reporter != nil, let continuation {
+            DocumentReporter(to: continuation).report(.arrived(result.path))
         }
-        if !isLook(hasDocument: hasDocument) { try await reportContinued() }
-        return continued
+        return application.identifier
+    }
+
+    /// The document is whole and in place.
+    func setArrived(at path: Data, size: UInt64) {
+        (result.path, result.bytes, result.receivedBytes) = (path, size, progress.received)
     }
 
     /// Holds the document, as it is described now, against what was accepted.
@@ -291,35 +292,40 @@ final class Handoff {
             && TeamTag(plan.activity.teamTag) != TeamTag.none
     }
 
+    /// Tells the origin that the activity is continued, and waits for its answer.
     private func reportContinued() async throws(HandoffError) {
-        do {
-            // A new connection, where there has to be one, is waited for no longer.
-            _ = try await withDeadline(
-                deadlines.answer, "\(plan.origin.name) did not answer", device: plan.origin.name
-            ) {
-                // The document may have come by another connection, and under another claim, than the payload.
-                let (connection, claim) = try await self.presentClaim()
-                return try await connection.answer(to: .continued(.with { $0.claimID = Data(claim.bytes) }))
-            }
-        } catch {
-            // The document is whole and in place, or the application has the activity: that the origin could not be
-            // told takes nothing back.
-            guard plan.destination != nil || continuing != nil else { throw error }
+        // A new connection, if one is needed, is waited for no longer.
+        _ = try await withDeadline(
+            deadlines.answer, "\(plan.origin.name) did not answer", device: plan.origin.name
+        ) {
+            // The document may have come by another connection, and under another claim, than the payload.
+            let (connection, claim) = try await self.presentClaim()
+            return try await connection.answer(to: .continued(.with { $0.claimID = Data(claim.bytes) }))
         }
     }
 
-    /// Keeps the claim until the application lets the activity go or ends.
+    /// Keeps the claim until the application lets the activity go or ends, or the activity is taken from it.
     private func hold() async {
-        guard let continuation else { return }
+        guard let continuation else {
+            // Until whoever asked has said all.
+            for await _ in choices {}
+            return
+        }
+        async let _: Void = release(continuation)
         while (try? await continuation.read()) != nil {}
         await continuation.finish()
+    }
+
+    private func release(_ continuation: BatonTransport.Stream) async {
+        await continuation.untilClosedOrCancelled()
+        if Task.isCancelled { await continuation.reset(.cancelled) }
     }
 
     /// Tells that the activity will be continued.
     ///
     /// - Parameter page: the application that a web page goes to; `nil` before there is one, and for all else.
     func emitWillContinue(isShown: Bool, openingPage page: WireInstalledApplication? = nil) {
-        emit(
+        events.send(
             .willContinue(
                 .with {
                     $0.type = plan.activity.type
@@ -327,9 +333,5 @@ final class Handoff {
                     $0.shown = isShown
                     if let page { $0.application = page }
                 }))
-    }
-
-    func emit(_ kind: WireAcceptEvent.OneOf_Kind) {
-        events.send(kind)
     }
 }

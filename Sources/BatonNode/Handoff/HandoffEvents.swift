@@ -18,6 +18,9 @@ final class HandoffEvents: Sendable {
     let stream: AsyncStream<WireAcceptEvent>
     private let continuation: AsyncStream<WireAcceptEvent>.Continuation
     private let latest = Lock(LatestTransfer())
+    /// Whether the user knows that the document is another version than what came before, and nothing of it has come
+    /// since.
+    let isToldOfChange = Lock(false)
 
     init() {
         (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.bound))
@@ -30,6 +33,19 @@ final class HandoffEvents: Sendable {
     func send(_ kind: WireAcceptEvent.OneOf_Kind) {
         latest.withLock { $0.note(kind, now: .now) }
         continuation.yield(.with { $0.kind = kind })
+    }
+
+    /// Tells that the document stopped coming, and goes on by itself.
+    ///
+    /// - Parameter waits: how long its device is waited for; zero if it is there.
+    func tellInterruption(_ cause: HandoffError, waiting waits: Duration, keeping bytes: UInt64) {
+        send(
+            .interrupted(
+                .with {
+                    $0.cause = cause.shortened.failure
+                    $0.keptBytes = bytes
+                    $0.waitsSeconds = UInt32(clamping: waits.components.seconds)
+                }))
     }
 
     /// An attempt to fetch the document has ended, and so much of it is kept.

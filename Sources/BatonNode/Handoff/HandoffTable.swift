@@ -2,165 +2,167 @@
 
 import BatonCore
 import BatonDocuments
+import BatonEventLoop
 import BatonMessages
+import BatonProtocol
+import BatonTransport
 
-/// The handoffs of this device: those under way, and those whose activity an application holds on to.
+/// The driver of `Handoffs`: that value decides about the handoffs of this device, and this class has each ``Handoff``
+/// carry out its steps.
+///
+/// No `await` stands between reading the core's state and changing it, because everything goes through ``decide(_:)``.
 @ControlLoop
 final class HandoffTable {
-    /// Handoffs under way at once; one more is refused.
-    nonisolated static let bound = 32
-    /// Activities that one application holds on to. Beyond it, its oldest is let go: no application continues so many,
-    /// and an origin serves no more to one device (`ClaimBounds.ofOneDevice`).
-    nonisolated static let boundHeldByOne = 32
-    /// Activities that all applications hold on to; beyond it, the oldest of all is let go.
-    nonisolated static let boundHeld = 128
-    /// How long a stopping node waits for handoffs that it has cancelled. A disk that hangs holds it up no longer.
-    private static let cancelGrace = Duration.seconds(5)
+    typealias Core = Handoffs<NodeWorld>
+
+    /// Handoffs under way at once; see `Handoffs`.
+    nonisolated static var bound: Int { Core.bound }
+    /// How long a stopping node waits for handoffs that it has cancelled. A disk that hangs takes no longer.
+    private static let stopGrace = Duration.seconds(5)
+    /// How long a cancelled handoff is waited for: for its last step, and for what its application and origin are told.
+    private static let endGrace = Duration.seconds(30)
 
     private struct Entry {
         let handoff: Handoff
-        var task: Task<Void, Never>?
-        /// When an application began to hold on to it, and which; `nil` while it is under way.
-        var held: (number: UInt64, application: String)?
-        /// Whoever asked has gone, and it goes on without them.
-        var isDetached = false
+        /// Rises with each step.
+        var number = 0
+        /// The step under way.
+        var step: Task<Void, Never>?
     }
 
+    private var core = Core()
     private var entries: [HandoffID: Entry] = [:]
-    private var lastNumber: UInt64 = 0
-    private var isStopped = false
-    /// Says that a handoff has its task, or has been removed.
-    private let (beginnings, beginning) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    private var timer: BatonEventLoop.Timer?
+    /// Requests that wait for the end of a handoff. One more does not wait.
+    private let ends = WaitList<HandoffID>(bound: 256, boundPerKey: 32)
 
     nonisolated init() {}
 
+    private func decide<Value: Sendable>(_ event: (inout Core) -> Value) -> Value {
+        core.advance(to: .now)
+        let value = event(&core)
+        for effect in core.takeEffects() { carryOut(effect) }
+        if let deadline = core.nextDeadline {
+            if timer == nil { timer = BatonEventLoop.Timer { [weak self] in self?.decide { _ in } } }
+            timer?.schedule(at: deadline.nanoseconds)
+        } else {
+            timer?.cancel()
+        }
+        return value
+    }
+
+    private func carryOut(_ effect: Core.Effect) {
+        switch effect {
+        case .perform(let id, let step): perform(step, of: id)
+        case .interrupt(let id): entries[id]?.step?.cancel()
+        case .paused(let id, let failure, let waits, let bytes):
+            entries[id]?.handoff.events.tellInterruption(failure, waiting: waits, keeping: bytes)
+        case .continued(let id): entries[id]?.handoff.tellContinued()
+        case .ended(let id):
+            entries.removeValue(forKey: id)?.handoff.events.finish()
+            ends.wake(id)
+        }
+    }
+
+    private func perform(_ step: Core.Step, of id: HandoffID) {
+        guard var entry = entries[id] else { return }
+        entry.step?.cancel()
+        entry.number += 1
+        entry.step = ControlLoop.task { [handoff = entry.handoff, number = entry.number] in
+            let outcome = await handoff.perform(step)
+            // The outcome of a step that was replaced counts no more.
+            guard self.entries[id]?.number == number else { return }
+            self.decide { $0.performed(id, outcome) }
+        }
+        entries[id] = entry
+    }
+
+    // MARK: Life
+
     subscript(id: HandoffID) -> Handoff? { entries[id]?.handoff }
 
-    /// - Throws: `destinationExists` where the same activity is being received into the same folder: two would each
-    ///   fetch all of it, and only one could have the name. `limitExceeded`; `nodeStopping` once it was stopped.
+    /// Takes a handoff on, which ``begin(_:)`` starts.
+    ///
+    /// - Throws: `destinationExists` if the same activity is being received into the same folder; `limitExceeded`;
+    ///   `nodeStopping`.
     func insert(_ handoff: Handoff) throws(HandoffError) {
-        if let folder = handoff.plan.destination, isReceiving(handoff.plan, into: folder) {
-            throw HandoffError(
-                .destinationExists,
-                "“\(handoff.plan.activity.title)” is being received into this folder already: wait for that,"
-                    + " or cancel it", advises: true)
-        }
-        guard !isStopped else { throw HandoffError(.nodeStopping, "the node of this device is being stopped") }
-        guard entries.values.count(where: { $0.held == nil }) < Self.bound else {
-            throw HandoffError(.limitExceeded, "\(Self.bound) activities are being accepted already: try again later")
-        }
+        let plan = handoff.plan
+        let ask = HandoffAsk(
+            origin: plan.origin, activity: ActivityID(plan.activity.id), title: plan.activity.title,
+            folder: plan.destination?.resolvedPath.bytes, keepsClaim: plan.keepsClaim)
+        if let failure = decide({ $0.accept(ask, as: handoff.id) }) { throw failure }
         entries[handoff.id] = Entry(handoff: handoff)
     }
 
-    /// Notes what is to be ended with a handoff: at once, where the table was stopped meanwhile.
-    func setTask(_ task: Task<Void, Never>, of handoff: Handoff) async {
-        entries[handoff.id]?.task = task
-        beginning.yield()
-        guard isStopped else { return }
-        await handoff.nodeIsStopping()
-        task.cancel()
-    }
+    /// Starts a handoff. Its events end when it is over or held.
+    func begin(_ handoff: Handoff) { decide { $0.begin(handoff.id) } }
 
-    /// Whoever asked has gone, and it goes on without them.
-    func setDetached(_ handoff: Handoff) {
-        entries[handoff.id]?.isDetached = true
+    /// Forgets a handoff that has not begun.
+    func remove(_ handoff: Handoff) { decide { $0.forget(handoff.id) } }
+
+    /// Goes on with a handoff although whoever asked has gone.
+    func setDetached(_ handoff: Handoff) { decide { $0.detach(handoff.id) } }
+
+    /// Ends a handoff early.
+    ///
+    /// - Parameter reason: what the user is told.
+    func cancel(_ handoff: Handoff, because reason: String = "the handoff was cancelled") {
+        decide { $0.cancel(handoff.id, because: HandoffError(.cancelled, reason)) }
     }
 
     /// Whether something goes on for somebody who has gone, from an origin into a folder.
     func hasDetached(from origin: String, into folder: DestinationFolder?) -> Bool {
-        !detached(from: origin, into: folder).isEmpty
+        !core.detached(from: origin, into: folder?.resolvedPath.bytes).isEmpty
     }
 
-    /// Ends what goes on for somebody who has gone, and fetches what is asked for now, into the same folder: two would
-    /// each fetch all of it, and only one could have the name. Returns when that is over; what has come is gone on
-    /// with.
+    /// Ends what goes on for somebody who has gone, if the same is asked for now, into the same folder. Returns when
+    /// that is over. The next handoff goes on with what has come.
     ///
-    /// - Returns: what was continued, where all was in place before it could be ended.
+    /// - Returns: what was continued, if all was in place before it could be ended.
     func endDetached(like plan: Handoff.Plan) async -> WireAcceptEvent.Continued? {
-        for entry in detached(from: plan.origin.id, into: plan.destination) {
-            guard entry.handoff.isOf(plan.activity), entry.handoff.continued == nil else { continue }
-            entry.task?.cancel()
-            await entry.task?.value
+        for id in core.detached(from: plan.origin.id, into: plan.destination?.resolvedPath.bytes) {
+            guard let handoff = self[id], handoff.isOf(plan.activity), handoff.continued == nil else { continue }
+            cancel(handoff)
+            await untilEnded(id, by: .now + Self.endGrace)
             // What was offered anew may be another version than the one that is in place now.
-            guard let continued = entry.handoff.continued, entry.handoff.activityID == plan.activity.id
-            else { continue }
+            guard let continued = handoff.continued, handoff.activityID == plan.activity.id else { continue }
             return continued
         }
         return nil
     }
 
-    /// A handoff that has told its end writes nothing more. It stays in the table until its origin has released the
-    /// claim, and the user may accept again before that.
-    private func isReceiving(_ plan: Handoff.Plan, into folder: DestinationFolder) -> Bool {
-        entries.values.contains {
-            let other = $0.handoff.plan
-            return !$0.isDetached && $0.held == nil && !$0.handoff.events.transfer.isOver
-                && other.origin.id == plan.origin.id && other.activity.id == plan.activity.id
-                && other.destination?.isSame(as: folder) == true
-        }
+    private func untilEnded(_ id: HandoffID, by end: Instant) async {
+        let now = Instant.now
+        if entries[id] != nil, now < end { await ends.wait(for: id, atMost: end - now) }
     }
 
-    private func detached(from origin: String, into folder: DestinationFolder?) -> [Entry] {
-        guard let folder else { return [] }
-        return entries.values.filter {
-            $0.isDetached && $0.held == nil && $0.handoff.plan.origin.id == origin
-                && $0.handoff.plan.destination?.isSame(as: folder) == true
-        }
+    /// Lets what is being written be finished for a while, and cancels the rest. Nothing is begun any more.
+    func stop(grace: Duration) async {
+        let failure = HandoffError(.nodeStopping, "the node of this device was stopped before all was there")
+        decide { $0.stop(because: failure) }
+        await untilAllEnded(by: .now + grace)
+        decide { $0.cancelAll(because: failure) }
+        await untilAllEnded(by: .now + Self.stopGrace)
     }
+
+    private func untilAllEnded(by end: Instant) async {
+        for id in entries.keys { await untilEnded(id, by: end) }
+    }
+
+    // MARK: Transfers
 
     /// The documents that are being received.
     var transfers: [WireTransfer] {
-        entries.values.filter { $0.task != nil && $0.held == nil && $0.handoff.isReceiving }.map { $0.handoff.transfer }
+        entries.values.filter { $0.step != nil && $0.handoff.isReceiving }.map { $0.handoff.transfer }
     }
 
     /// Cancels a transfer for the user of this device.
     ///
-    /// - Returns: the transfer as it was left; nil where it is over already.
+    /// - Returns: the transfer as it was left; nil if it is over already.
     func cancelTransfer(_ id: HandoffID) async -> WireTransfer? {
-        guard let entry = entries[id], let task = entry.task, entry.handoff.isReceiving else { return nil }
-        await entry.handoff.cancel(task)
+        guard let entry = entries[id], entry.step != nil, entry.handoff.isReceiving else { return nil }
+        cancel(entry.handoff, because: "the transfer was cancelled by `baton transfers cancel` on this device")
+        await untilEnded(id, by: .now + Self.endGrace)
         return entry.handoff.transfer
-    }
-
-    /// The activity has been handed over, and its application holds on to it.
-    func hold(_ handoff: Handoff, by application: String) async {
-        lastNumber += 1
-        entries[handoff.id]?.held = (lastNumber, application)
-        let held = entries.values.filter { $0.held != nil }
-        let ofOne = held.filter { $0.held?.application == application }
-        let excess = ofOne.count > Self.boundHeldByOne ? ofOne : held.count > Self.boundHeld ? held : []
-        let oldest = excess.min { ($0.held?.number ?? 0) < ($1.held?.number ?? 0) }
-        await oldest?.handoff.releaseApplication()
-    }
-
-    func remove(_ handoff: Handoff) {
-        entries[handoff.id] = nil
-        beginning.yield()
-    }
-
-    /// Lets what is being written be finished for a while, and cancels the rest; what is about to begin is waited for
-    /// as well, which ends with that reason. Nothing is begun any more. Called once.
-    func stop(grace: Duration) async {
-        isStopped = true
-        guard !entries.isEmpty else { return }
-        for entry in entries.values { await entry.handoff.nodeIsStopping() }
-        _ = try? await withDeadline(grace, "the handoffs were not over") {
-            await self.awaitBeginnings()
-            for task in await self.tasks { await task.value }
-        }
-        let cancelled = tasks
-        for task in cancelled { task.cancel() }
-        _ = try? await withDeadline(Self.cancelGrace, "the handoffs that were cancelled were not over") {
-            for task in cancelled { await task.value }
-        }
-    }
-
-    private var tasks: [Task<Void, Never>] { entries.values.compactMap(\.task) }
-
-    /// Returns when each handoff has its task or has been removed, or the wait is cancelled: between its place and its
-    /// task lies an answer to whoever asked.
-    private func awaitBeginnings() async {
-        beginning.yield()
-        for await _ in beginnings where entries.values.allSatisfy({ $0.task != nil }) { return }
     }
 }

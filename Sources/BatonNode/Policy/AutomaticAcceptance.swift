@@ -223,10 +223,8 @@ final class AutomaticAcceptance {
         case .postponed(let end): return (end, nil)
         }
         logger.notice("\(what) is taken over into \(place)")
-        let task = handoff.start()
-        await handoffs.setTask(task, of: handoff)
+        handoffs.begin(handoff)
         let isWell = await follow(handoff, of: document.device, what)
-        await task.value
         // If the user of the other device has switched Handoff off, the document has failed.
         return (handoff.wasSwitchedOff ? .switchedOff : isWell ? .done : .failed, nil)
     }
