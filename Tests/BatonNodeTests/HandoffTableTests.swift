@@ -18,7 +18,7 @@ import Testing
 /// Handoffs of this device, none of which begins.
 @Suite("Table of handoffs", .timeLimit(.minutes(5)))
 struct HandoffTableTests {
-    @Test("So many handoffs under way, beside those that applications hold on to")
+    @Test("So many handoffs are under way at once")
     func bound() async throws {
         let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
         #expect(HandoffTable.bound == 32)
@@ -35,9 +35,6 @@ struct HandoffTableTests {
         // One that is over has made room for another, and so has one that an application has now.
         await table.remove(entered[0])
         try await table.insert(late)
-        await #expect(throws: HandoffError.self) { try await table.insert(parts.handoff()) }
-        await table.hold(entered[1], by: "org.example.reader")
-        try await table.insert(parts.handoff())
         await #expect(throws: HandoffError.self) { try await table.insert(parts.handoff()) }
         #expect(await table[entered[1].id] === entered[1])
     }
@@ -69,8 +66,9 @@ struct HandoffTableTests {
         await table.remove(first)
         let second = try await handoff(1, into: root)
         try await table.insert(second)
-        // Nobody can reach its origin. Whoever hears that it has failed may try again, before the table is told.
-        await second.start().value
+        // Nobody can reach its origin. Whoever hears that it has failed may try again.
+        await table.begin(second)
+        for await _ in second.events.stream {}
         #expect(second.events.transfer.isOver)
         try await table.insert(try await handoff(1, into: root))
     }
@@ -85,20 +83,28 @@ struct HandoffTableTests {
         #expect(await table[late.id] == nil)
     }
 
-    @Test("What is started while the node stops is ended")
-    func startedLate() async throws {
+    @Test("What is started while the node stops fails for that reason, and is waited for")
+    func startedMeanwhile() async throws {
         let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
         let handoff = parts.handoff()
         try await table.insert(handoff)
-        await table.stop(grace: .zero)
-        let task = Task { while (try? await Task.sleep(for: .seconds(3600))) != nil {} }
-        defer { task.cancel() }
-        await table.setTask(task, of: handoff)
-        #expect(task.isCancelled)
+        let stopping = Task {
+            await table.stop(grace: .seconds(60))
+            return handoff.events.transfer.isOver
+        }
+        try await untilStopping(table, parts)
+        await table.begin(handoff)
+        #expect(await stopping.value)
+        let last = await handoff.events.stream.reduce(nil) { $1.kind ?? $0 }
+        guard case .failed(let failure) = last else {
+            Issue.record("it did not fail: \(String(describing: last))")
+            return
+        }
+        #expect(HandoffError(failure).code == .nodeStopping)
     }
 
-    @Test("What is started while the node stops says that as its reason, and is waited for")
-    func startedMeanwhile() async throws {
+    @Test("A step that hangs is not waited for without end when the node stops")
+    func hanging() async throws {
         let (parts, table) = (try NodeParts(TestAccount(devices: 2)), HandoffTable())
         let origin = PeerName(id: parts.account.devices[1].id.description, name: "laptop")
         // It is asked for the activity, and says nothing.
@@ -107,18 +113,8 @@ struct HandoffTableTests {
         let handoff = parts.handoff(
             Handoff.Plan(activity: .init(), origin: origin, candidates: [], destination: nil))
         try await table.insert(handoff)
-        let stopping = Task {
-            await table.stop(grace: .seconds(60))
-            return handoff.events.transfer.isOver
-        }
-        try await eventually("it is being stopped") {
-            let late = parts.handoff()
-            guard (try? await table.insert(late)) != nil else { return true }
-            await table.remove(late)
-            return false
-        }
-        await table.setTask(handoff.start(), of: handoff)
-        #expect(await stopping.value)
+        await table.begin(handoff)
+        await table.stop(grace: .milliseconds(100))
         let last = await handoff.events.stream.reduce(nil) { $1.kind ?? $0 }
         guard case .failed(let failure) = last else {
             Issue.record("it did not fail: \(String(describing: last))")
@@ -129,60 +125,24 @@ struct HandoffTableTests {
         await far.close()
     }
 
-    @Test("What is over before it has begun is waited for no longer when the node stops")
-    func removedMeanwhile() async throws {
-        let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
-        let handoff = parts.handoff()
-        try await table.insert(handoff)
-        let stopping = Task { await table.stop(grace: .seconds(3600)) }
+    private func untilStopping(_ table: HandoffTable, _ parts: NodeParts) async throws {
         try await eventually("it is being stopped") {
             let late = parts.handoff()
             guard (try? await table.insert(late)) != nil else { return true }
             await table.remove(late)
             return false
         }
-        await table.remove(handoff)
-        await stopping.value
     }
 
-    @Test("An application holds on to so many activities, and all together to so many: the oldest is let go")
-    func held() async throws {
+    @Test("What is over before it has begun is waited for no longer when the node stops")
+    func removedMeanwhile() async throws {
         let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
-        #expect(HandoffTable.boundHeldByOne == 32 && HandoffTable.boundHeld == 128)
-        let (node, application) = try await connectedPair(on: parts.loop)
-        /// The first ones, with their streams to the application.
-        var oldest: [(handoff: Handoff, stream: BatonTransport.Stream)] = []
-        func hold(_ count: Int = 1, by application: String) async throws {
-            for _ in 0..<count {
-                let handoff = parts.handoff()
-                if oldest.count < 3 {
-                    oldest.append((handoff, try await node.open([1])))
-                    await handoff.give(oldest[oldest.count - 1].stream)
-                }
-                try await table.insert(handoff)
-                await table.hold(handoff, by: application)
-            }
-        }
-        /// How many of them have been let go, from the first on.
-        func letGo() async -> [Bool] {
-            var letGo: [Bool] = []
-            for (_, stream) in oldest { letGo.append((try? await stream.write(Buffer(copying: [1]))) == nil) }
-            return letGo
-        }
-        try await hold(HandoffTable.boundHeldByOne, by: "first")
-        #expect(await letGo() == [false, false, false])
-        try await hold(by: "first")
-        #expect(await letGo() == [true, false, false])
-        // It ends by that; others have as many.
-        await table.remove(oldest[0].handoff)
-        for number in 1..<HandoffTable.boundHeld / HandoffTable.boundHeldByOne {
-            try await hold(HandoffTable.boundHeldByOne, by: "\(number)")
-        }
-        #expect(await letGo() == [true, false, false])
-        try await hold(by: "last")
-        #expect(await letGo() == [true, true, false])
-        await node.close()
-        await application.close()
+        let handoff = parts.handoff()
+        try await table.insert(handoff)
+        let stopping = Task { await table.stop(grace: .seconds(3600)) }
+        try await untilStopping(table, parts)
+        await table.remove(handoff)
+        await stopping.value
     }
 
     @Test(
@@ -214,18 +174,11 @@ struct HandoffTableTests {
         let table = HandoffTable()
         let first = parts.handoff(plan(activity(1, document: nil), at: folder))
         await first.setIdentity(identity(7, 3))
-        let isOver = Lock(false)
         try await table.insert(first)
-        let running = Task {
-            while (try? await Task.sleep(for: .seconds(3600))) != nil {}
-            isOver.withLock { $0 = true }
-        }
-        defer { running.cancel() }
-        await table.setTask(running, of: first)
         // Somebody waits for it still.
         #expect(await !table.hasDetached(from: "a", into: folder))
         _ = await table.endDetached(like: plan(activity(1, document: 7), at: folder))
-        #expect(!isOver.withLock { $0 })
+        #expect(await table[first.id] != nil)
 
         await table.setDetached(first)
         #expect(await table.hasDetached(from: "a", into: folder))
@@ -240,17 +193,18 @@ struct HandoffTableTests {
             plan(activity(1, document: 7), origin: "b", at: folder), plan(activity(1, document: 7), at: nil),
         ] {
             _ = await table.endDetached(like: other)
-            #expect(!isOver.withLock { $0 }, "\(other.activity)")
+            #expect(await table[first.id] != nil, "\(other.activity)")
         }
         // The origin's node has started again meanwhile, and its document has another id, and may have been saved.
-        _ = await table.endDetached(like: plan(activity(2, document: file, at: place), at: folder))
-        #expect(isOver.withLock { $0 })
+        let same = plan(activity(2, document: file, at: place), at: folder)
+        async let continued = table.endDetached(like: same)
+        try await eventually("it is cancelled") { await !table.hasDetached(from: "a", into: folder) }
+        await table.begin(first)
+        #expect(await continued == nil)
+        #expect(await table[first.id] == nil && first.events.transfer.isOver)
     }
 }
 
 extension Handoff {
     fileprivate func setIdentity(_ identity: DocumentIdentity) { known.identity = identity }
-
-    /// An application has the activity for as long as the stream is open.
-    fileprivate func give(_ stream: BatonTransport.Stream) { continuation = stream }
 }

@@ -63,7 +63,7 @@ struct HandoffTests {
     func events() async {
         for (emitted, first) in [(HandoffEvents.bound, 0), (HandoffEvents.bound + 1, 1)] {
             let handoff = parts.handoff()
-            for number in 0..<emitted { await handoff.emit(.interrupted(.with { $0.keptBytes = UInt64(number) })) }
+            for number in 0..<emitted { handoff.events.send(.interrupted(.with { $0.keptBytes = UInt64(number) })) }
             handoff.events.finish()
             let numbers = await handoff.events.stream.reduce(into: []) { $0.append($1.interrupted.keptBytes) }
             #expect(numbers == (UInt64(first)..<UInt64(emitted)).map { $0 })
@@ -169,7 +169,7 @@ struct HandoffTests {
                 group.addTask { _ = try? await handoff.fetchPayload(from: new) }
                 for _ in 0..<8 { group.addTask { _ = try? await handoff.presentClaim() } }
             }
-            await handoff.finish()
+            _ = await handoff.perform(.release(because: nil))
             // A connection that something holds is never idle.
             try await eventually("it is closed as idle, in round \(round)", within: .seconds(20)) { !new.isOpen }
             await newFar.close()
@@ -180,6 +180,7 @@ struct HandoffTests {
     /// A handoff of an empty document, whose origin says nothing to *continued* for as long as the test wants.
     private final class Silent: Sendable {
         let handoff: Handoff
+        let table = HandoffTable()
         let place: FilePath
         let ends: [Connection]
         private let heard = Lock((answered: [String](), isTold: false))
@@ -235,9 +236,12 @@ struct HandoffTests {
         }
 
         /// Runs it until whoever asked is told that it is continued.
+        ///
+        /// - Returns: a task that ends with the handoff.
         func start() async throws -> Task<Void, Never> {
-            let running = await handoff.start()
-            Task {
+            try await table.insert(handoff)
+            await table.begin(handoff)
+            let running = Task {
                 for await event in handoff.events.stream {
                     if case .continued = event.kind { heard.withLock { $0.isTold = true } }
                     if case .failed(let failure) = event.kind { Issue.record("\(failure)") }
@@ -269,15 +273,12 @@ struct HandoffTests {
         let silent = try await Silent(self, answer: .seconds(240))
         defer { silent.answer() }
         let running = try await silent.start()
-        #expect(await silent.handoff.isContinued)
         // As for an abort by whoever asked.
-        let finishing = Task { await silent.handoff.abandon(running) }
-        try await eventually("it is cancelled") { running.isCancelled }
+        await silent.table.cancel(silent.handoff)
         for _ in 0..<20 { try await silent.roundTrip() }
         #expect(silent.answered == [])
         silent.answer()
         await running.value
-        await finishing.value
         #expect(silent.answered == ["continued", "released"])
         await silent.close()
     }
@@ -298,13 +299,11 @@ struct HandoffTests {
     func inPlaceAgain() async throws {
         let silent = try await Silent(self, answer: .seconds(240))
         defer { silent.answer() }
-        let table = HandoffTable()
-        try await table.insert(silent.handoff)
-        let running = try await silent.start()
-        await table.setTask(running, of: silent.handoff)
-        await table.setDetached(silent.handoff)
-        async let continued = table.endDetached(like: silent.handoff.plan)
-        try await eventually("it is cancelled") { running.isCancelled }
+        _ = try await silent.start()
+        await silent.table.setDetached(silent.handoff)
+        async let continued = silent.table.endDetached(like: silent.handoff.plan)
+        for _ in 0..<20 { try await silent.roundTrip() }
+        #expect(silent.answered == [])
         silent.answer()
         #expect(await continued?.path == Data(silent.place.string.utf8))
         #expect(silent.answered == ["continued", "released"])

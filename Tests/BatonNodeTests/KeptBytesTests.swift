@@ -52,7 +52,12 @@ struct KeptBytesTests {
     ) async throws {
         switch request {
         case .payload:
-            try await stream.respond(.payload(.with { $0.claimID = Data(repeating: 7, count: 16) }))
+            try await stream.respond(
+                .payload(
+                    .with {
+                        $0.claimID = Data(repeating: 7, count: 16)
+                        $0.payload.summary.kind = .document
+                    }))
         case .documentManifest:
             try await stream.respond(
                 .documentManifest(
@@ -68,6 +73,8 @@ struct KeptBytesTests {
             if count <= limit { await stream.finish() }
             while try await stream.read() != nil {}
             return
+        case .continued: try await stream.respond(.continued(.init()))
+        case .release: try await stream.respond(.release(.init()))
         default: Issue.record("it asked for something else: \(request)")
         }
         await stream.finish()
@@ -77,17 +84,15 @@ struct KeptBytesTests {
     func told(isLost: Bool) async throws {
         let inbox = parts.account.root.appending("inbox")
         try FileManager.default.createDirectory(atPath: inbox.string, withIntermediateDirectories: true)
-        let plan = Handoff.Plan(activity: .init(), origin: origin, candidates: [], destination: nil)
-        let handoff = parts.handoff(plan)
+        let folder = try await DestinationFolder.open(inbox)
+        let handoff = parts.handoff(
+            Handoff.Plan(activity: .init(), origin: origin, candidates: [], destination: folder))
+        let table = HandoffTable()
+        try await table.insert(handoff)
         let (near, far) = try await connectedPair(on: parts.loop)
         try await parts.connections.adopt(near, of: origin.id, isDialled: false)
         serve(far, chunks: 3)
-        _ = try await handoff.fetchAcceptedPayload()
-        let document = HandoffDocument(
-            parts.documents, presenting: { () throws(HandoffError) in try await handoff.presentClaim() },
-            approving: { _, _ in })
-        let folder = try await DestinationFolder.open(inbox)
-        let fetching = Task { try await handoff.fetch(document, into: folder) }
+        await table.begin(handoff)
         var events = handoff.events.stream.makeAsyncIterator()
         while let event = await events.next(), event.progress.bytes == 0 {}
         if isLost {
@@ -105,10 +110,16 @@ struct KeptBytesTests {
         }
         let kept = try #require(interruption?.keptBytes)
         #expect(isLost == (kept == 0) && kept <= 3 << 20)
-        #expect(try await fetching.value.size == 8 << 20)
-        handoff.events.finish()
         var last = WireProgressReport()
-        while let event = await events.next() { last = event.progress }
+        var continued: WireAcceptEvent.Continued?
+        while let event = await events.next() {
+            switch event.kind {
+            case .progress(let report): last = report
+            case .continued(let told): continued = told
+            default: break
+            }
+        }
+        #expect(continued?.bytes == 8 << 20)
         #expect(last.bytes == 8 << 20 && last.keptBytes == 8 << 20 && last.resumedBytes == kept)
         #expect(try FileManager.default.contentsOfDirectory(atPath: inbox.string) == ["report"])
         for connection in [near, far, second, other] { await connection.close() }

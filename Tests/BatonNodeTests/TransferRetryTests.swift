@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonMessages
 import BatonProtocol
 import BatonTestSupport
@@ -12,7 +13,7 @@ import Testing
 struct TransferRetryTests {
     private let start = Instant(nanoseconds: 5_000_000_000)
 
-    private func error(_ code: HandoffError.Code) -> HandoffError { HandoffError(code, "a test") }
+    private func error(_ code: HandoffError.Code) -> Setback { NodeWorld.setback(of: HandoffError(code, "a test")) }
 
     @Test("Of every failure it is known whether it passes by itself")
     func verdicts() {
@@ -31,7 +32,7 @@ struct TransferRetryTests {
             }
             // While a device is waited for it may not offer the activity yet, or have no place.
             let passes = away.union([.noSuchActivity, .limitExceeded])
-            #expect(TransferRetry.isAway(error(code)) == passes.contains(code), "\(code)")
+            #expect(error(code).isAway == passes.contains(code), "\(code)")
         }
     }
 
@@ -58,14 +59,12 @@ struct TransferRetryTests {
     func told() {
         for code in [HandoffError.Code.connectionLost, .timedOut] {
             var retry = TransferRetry(now: start)
-            retry.note(told: start + .seconds(620))
-            retry.note(bytes: 0, now: start + .seconds(621))
+            retry.note(bytes: 0, told: start + .seconds(620), now: start + .seconds(621))
             let verdict = retry.verdict(on: error(code), now: start + .seconds(621))
             #expect(verdict == .waitForDevice(until: start + .seconds(1220)), "\(code)")
             #expect(retry.verdict(on: error(code), now: start + .seconds(1220)) == .giveUp, "\(code)")
             // What was told before a byte came begins nothing anew.
-            retry.note(bytes: 1, now: start + .seconds(1300))
-            retry.note(told: start + .seconds(620))
+            retry.note(bytes: 1, told: start + .seconds(620), now: start + .seconds(1300))
             #expect(retry.verdict(on: error(code), now: start + .seconds(1899)) != .giveUp, "\(code)")
             #expect(retry.verdict(on: error(code), now: start + .seconds(1900)) == .giveUp, "\(code)")
         }
@@ -75,8 +74,7 @@ struct TransferRetryTests {
     func copies() {
         var retry = TransferRetry(now: start)
         func attempt(_ seconds: Int, bringing bytes: UInt64) {
-            retry.note(told: start + .seconds(seconds))
-            retry.note(bytes: bytes, now: start + .seconds(seconds))
+            retry.note(bytes: bytes, told: start + .seconds(seconds), now: start + .seconds(seconds))
         }
         attempt(1, bringing: 0)
         #expect(retry.usesCopies)
@@ -181,5 +179,11 @@ struct TransferRetryTests {
         other.cancel()
         #expect(await other.value == .ended)
         #expect(await waits.wait(for: "laptop", atMost: .milliseconds(1)) == .ended)
+    }
+}
+
+extension TransferRetry {
+    fileprivate mutating func note(bytes: UInt64, told: Instant? = nil, now: Instant) {
+        note(Attempt(bytes: bytes, told: told), now: now)
     }
 }
