@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
-package import BatonCore
 package import BatonDiscovery
 
 /// Limits and times of a node. Every program has the defaults; tests wait less, or fill a limit sooner.

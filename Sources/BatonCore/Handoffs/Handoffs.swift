@@ -12,8 +12,8 @@ package import BatonProtocol
 /// 2. ``Effect/perform(_:_:)`` orders one step of it. The simulator reports the outcome with ``performed(_:_:)``, which
 ///    orders the next step. The steps *claim*, *renew*, *commit* and *release* are the requests
 ///    ``OwnActivities/claim(_:as:by:)``, ``OwnActivities/present(_:by:)``, ``OwnActivities/setContinued(_:by:)`` and
-///    ``OwnActivities/release(_:by:because:)`` at the origin. A request whose answer is lost fails after
-///    ``HandoffDeadlines`` says, with a failure that ``World/setback(of:)`` calls ``Setback/away``.
+///    ``OwnActivities/release(_:by:because:)`` at the origin. A request whose answer is lost fails after 10 s, and a
+///    claim after 15 s, with a failure that ``World/setback(of:)`` calls ``Setback/away``.
 /// 3. ``cancel(_:because:)``, ``detach(_:)`` and ``stop(because:)`` may come at any time.
 /// 4. ``Effect/continued(_:)`` and the step *fail* are the two ends. ``Effect/ended(_:)`` comes last.
 package struct Handoffs<W: World>: Sendable {
@@ -81,17 +81,17 @@ package struct Handoffs<W: World>: Sendable {
     /// Activities that all applications hold: 128. One more takes the oldest away.
     package static var boundHeld: Int { 128 }
 
-    /// How long a cancelled step may take to end. A disk that hangs takes no longer.
+    /// How long a cancelled step may take to end: 10 s. A disk that hangs takes no longer.
     private let cancelGrace: Duration
     private var now = Instant(nanoseconds: 0)
     /// The oldest first.
-    private var handoffs: [Handoff<W>] = []
+    private(set) var handoffs: [Handoff<W>] = []
     /// Why handoffs end from now on; nil while the node runs.
     private var stopping: W.Failure?
     private var lastNumber: UInt64 = 0
     private var effects: [Effect] = []
 
-    package init(cancelGrace: Duration = HandoffDeadlines().answer) {
+    package init(cancelGrace: Duration = .seconds(10)) {
         self.cancelGrace = cancelGrace
     }
 

@@ -14,6 +14,4 @@ package struct HandoffDeadlines: Sendable {
     package var rest = Duration.seconds(10)
     /// How long the folder of a rule may take to open: one on a network drive that is away may take for ever.
     package var opening = Duration.seconds(10)
-
-    package init() {}
 }
