@@ -64,9 +64,12 @@ struct ClaimModel {
         var core = Handoffs<TestWorld>()
         var work = Work.nothing
         var claim: ClaimID?
+        /// How often its user may accept the activity yet.
         var accepts: Int
-        var ends: [String] = []
-        var isUp = true
+        /// Whether a handoff has begun that has not ended.
+        var isOpen = false
+        /// How often it has continued the activity.
+        var continuations = 0
     }
 
     private var now = Instant(nanoseconds: 1_000_000_000)
@@ -80,6 +83,7 @@ struct ClaimModel {
     /// What the origin's application was told of each claim.
     private var told: [UInt64: [String]] = [:]
     private var isQuiet: Bool { network.isEmpty && devices.allSatisfy { $0.work == .nothing } }
+    private var commits: Int { told.values.joined().count { $0 == "continued" } }
     /// A broken invariant.
     private(set) var violation: String?
 
@@ -99,7 +103,7 @@ struct ClaimModel {
 
     var actions: [Action] {
         var actions: [Action] = network.map { .deliver($0) }
-        for (number, device) in devices.enumerated() where device.isUp {
+        for (number, device) in devices.enumerated() {
             if device.core.isIdle, device.accepts > 0 { actions.append(.accept(number)) }
             if device.work != .nothing, device.work != .answer, device.work != .renewing {
                 actions.append(.work(number))
@@ -110,7 +114,7 @@ struct ClaimModel {
             actions.append(.lose(message))
             if message.isAwaited { actions.append(.timeOut(message)) }
         }
-        for (number, device) in devices.enumerated() where device.isUp && !device.core.isIdle {
+        for (number, device) in devices.enumerated() where !device.core.isIdle {
             actions += [.cancel(number), .crash(number)]
             if device.work == .fetching { actions.append(.cutDocument(number)) }
             if origin.holdsClaim(Self.names[number].id) { actions.append(.disconnect(number)) }
@@ -132,6 +136,7 @@ struct ClaimModel {
         switch action {
         case .accept(let number):
             devices[number].accepts -= 1
+            devices[number].isOpen = true
             lastName += 1
             let id: HandoffID = name(lastName)
             decide(number) { core in
@@ -157,8 +162,9 @@ struct ClaimModel {
             end(number, .cut(TestFailure(text: "cut", setback: .lost), TransferRetry.Attempt(bytes: 1)))
         case .cancel(let number): decide(number) { $0.cancelAll(because: TestFailure(text: "cancelled")) }
         case .crash(let number):
-            devices[number].isUp = false
-            devices[number].work = .nothing
+            // Its user may accept the activity again after a restart.
+            let (accepts, continuations) = (devices[number].accepts, devices[number].continuations)
+            devices[number] = Device(accepts: accepts, continuations: continuations)
             for index in network.indices where network[index].device == number { network[index].isAwaited = false }
         case .crashOrigin:
             isOriginUp = false
@@ -172,7 +178,7 @@ struct ClaimModel {
     private mutating func pass(_ time: Duration) {
         now = now + time
         decideAtOrigin { _ in }
-        for number in devices.indices where devices[number].isUp { decide(number) { _ in } }
+        for number in devices.indices { decide(number) { _ in } }
     }
 
     private mutating func take(_ message: Message) {
@@ -243,7 +249,9 @@ struct ClaimModel {
     private mutating func carryOut(_ effect: Handoffs<TestWorld>.Effect, at number: Int) {
         switch effect {
         case .paused, .ended: break
-        case .continued: devices[number].ends.append("continued")
+        case .continued:
+            devices[number].continuations += 1
+            closed(number)
         case .interrupt:
             for index in network.indices where network[index].device == number { network[index].isAwaited = false }
             end(number, .failed(TestFailure(text: "interrupted")))
@@ -268,13 +276,19 @@ struct ClaimModel {
         case .deliver: devices[number].work = .delivering
         case .renew: if let claim { ask(.present(claim), as: .renewing) }
         case .commit: if let claim { ask(.commit(claim)) }
-        case .fail(let failure):
-            devices[number].ends.append("failed: \(failure.text)")
+        case .fail:
+            closed(number)
             end(number, .done)
         case .release:
             devices[number].claim = nil
             if let claim { ask(.release(claim)) } else { end(number, .done) }
         }
+    }
+
+    /// A handoff has ended.
+    private mutating func closed(_ number: Int) {
+        if !devices[number].isOpen { violation = "a handoff has two ends" }
+        devices[number].isOpen = false
     }
 
     // MARK: The origin
@@ -298,19 +312,12 @@ struct ClaimModel {
     // MARK: Invariants
 
     private mutating func check() {
-        let continued = devices.flatMap(\.ends).count { $0 == "continued" }
-        let committed = told.values.joined().count { $0 == "continued" }
-        if continued > 1 || committed > 1 { violation = "\(continued) holders, \(committed) commits" }
-        if continued > committed { violation = "a device has what the origin did not commit" }
+        let continued = devices.map(\.continuations).reduce(0, +)
+        if continued > 1 || commits > 1 { violation = "\(continued) holders, \(commits) commits" }
+        if continued > commits { violation = "a device has what the origin did not commit" }
         if told.values.contains(where: { $0.count > 1 }) { violation = "the origin said two ends: \(told)" }
-        if devices.contains(where: { $0.ends.count > 1 && $0.accepts == 0 && $0.ends.contains("continued")
-            && $0.ends.last != "continued" }) {
-            violation = "it goes on after its end"
-        }
         guard isQuiet else { return }
-        for device in devices where device.isUp {
-            if !device.core.isIdle { violation = "a handoff waits for ever" }
-        }
+        if devices.contains(where: { $0.isOpen || !$0.core.isIdle }) { violation = "a handoff waits for ever" }
         // When all devices are gone, no claim stays, and the origin has said what became of each.
         var rest = self
         for device in Self.names { rest.decideAtOrigin { $0.connectionsEnded(of: device.id) } }
@@ -320,13 +327,14 @@ struct ClaimModel {
 
     /// Everything that the future depends on. Two states with the same key have the same future.
     var key: String {
-        var key = "\(faults) \(isOriginUp)"
+        var key = "\(faults) \(isOriginUp) \(commits)"
         for offer in origin.offers { key += " o\(offer.stage)" }
         for claim in origin.claims {
             key += " c\(claim.id.shortName)\(claim.device.id)\(claim.state)\(claim.awayUntil.map { $0 - now } ?? .zero)"
         }
         for device in devices {
-            key += " d\(device.work) \(device.claim?.shortName ?? 0) \(device.accepts) \(device.isUp) \(device.ends)"
+            key += " d\(device.work) \(device.claim?.shortName ?? 0) \(device.accepts) \(device.isOpen)"
+            key += " \(device.continuations)"
             for id in device.core.ids { key += device.core[id]?.key(at: now) ?? "" }
         }
         for message in network.map({ "\($0.device)\($0.isAwaited)\($0.content.key)" }).sorted() { key += " m\(message)" }

@@ -90,8 +90,9 @@ extension OwnActivities {
     /// The holder has taken the activity over. It may go on using the claim, and may say so again: the application is
     /// told once.
     ///
-    /// This commits the claim on an *exclusive* activity. The activity is withdrawn and its other claims end, so no
-    /// other claim of this offer is ever committed. The origin remembers the commit until the claim ends.
+    /// This commits the claim on an *exclusive* activity: the activity has moved. It is offered no more and its other
+    /// claims end, so no other claim of this offer is ever committed. The origin remembers the commit until the claim
+    /// ends.
     package mutating func setContinued(_ id: ClaimID, by device: PeerName) -> Result<Void, W.Failure> {
         present(id, by: device).map { claim in
             guard claim.state != .continued else { return }
@@ -102,7 +103,7 @@ extension OwnActivities {
             for other in claims where other.offer == claim.offer && other.id != id {
                 drop(other.id, because: W.failure(.notOffered))
             }
-            withdraw(claim.offer)
+            move(claim.offer)
         }
     }
 

@@ -125,9 +125,18 @@ package struct OwnActivities<W: World>: Sendable {
         }
     }
 
+    /// Ends an offer for other devices, because its exclusive activity has moved to one. Its application serves that
+    /// device, and hears of the end when the claim ends.
+    mutating func move(_ id: OfferID) {
+        guard let index = offers.firstIndex(where: { $0.id == id && $0.isOffered }) else { return }
+        changeOffers { $0.offers[index].stage = .moved }
+    }
+
     /// Ends an offer. A later offer of the same activity stays, and so does the claim of a device that took it over.
     package mutating func withdraw(_ id: OfferID) {
-        guard let index = offers.firstIndex(where: { $0.id == id && $0.isOffered }) else { return }
+        guard let index = offers.firstIndex(where: { $0.id == id && ($0.isOffered || $0.stage == .moved) }) else {
+            return
+        }
         changeOffers { $0.offers[index].stage = .departed }
         effects.append(.tell(id, .withdrawn, nil))
     }
@@ -184,6 +193,9 @@ package struct OwnActivities<W: World>: Sendable {
     /// Ends the events of a withdrawn offer once it is known what becomes of the claims on it. The offer is forgotten
     /// with its last claim: until then the holder may open streams to its application.
     private mutating func settle() {
+        for offer in offers where offer.stage == .moved {
+            if isStopping || !claims.contains(where: { $0.offer == offer.id }) { withdraw(offer.id) }
+        }
         for index in offers.indices where offers[index].stage == .departed {
             let id = offers[index].id
             guard isStopping || !claims.contains(where: { $0.offer == id && $0.isUnsettled }) else { continue }
@@ -198,6 +210,8 @@ package struct OwnActivities<W: World>: Sendable {
 package struct Offer<W: World>: Sendable {
     enum Stage: Sendable {
         case offered
+        /// Its exclusive activity has moved to a device, which holds a claim on it.
+        case moved
         /// It was withdrawn, and its application hears what becomes of the claims on it.
         case departed
         /// Its application hears nothing more.
