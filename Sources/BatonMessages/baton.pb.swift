@@ -1657,7 +1657,8 @@ package nonisolated struct WireContinuationStreamResponse: Sendable {
   package init() {}
 }
 
-/// The continuing side has taken the activity over. The claim stays; it may be said again.
+/// The continuing side has taken the activity over. The claim stays; it may be said again. On an exclusive activity it
+/// commits the claim: no other device gets the activity, and the continuing side uses it after the answer.
 package nonisolated struct WireContinuedRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -35,6 +35,31 @@ struct OwnActivitiesTests {
         #expect(scene.given[second] == "activity 1")
     }
 
+    @Test("An exclusive activity moves once: its offer serves the holder until the claim ends, and nobody else")
+    func moved() throws {
+        var scene = Scene()
+        let offer = try scene.offer(note, exclusively: true)
+        let (first, second) = (scene.claim(note, by: "a"), scene.claim(note, by: "a"))
+        for _ in 0..<2 {
+            _ = try scene.decide { $0.setContinued(first, by: "a") }.get()
+            #expect(scene.core.visible.isEmpty && scene.core.claims.map(\.id) == [first])
+            #expect(throws: TestFailure.self) { try scene.decide { $0.setContinued(second, by: "a") }.get() }
+            #expect(scene.given[scene.claim(note, by: "b")] == "notOffered")
+        }
+        #expect(scene.core.claims.first.flatMap { scene.core.offer(of: $0) }?.id == offer)
+        #expect(scene.said.count { $0.contains("a has activity 1") } == 1 && !scene.said.contains { $0.hasSuffix("end") })
+        scene.decide { $0.connectionsEnded(of: "a") }
+        scene.wait(30)
+        #expect(scene.said.suffix(2) == ["withdrawn (0)", "end"].map { "\(offer.shortName): \($0)" })
+        // A claim that was not committed leaves the activity to others.
+        _ = try scene.offer(note, exclusively: true)
+        let lapsing = scene.claim(note, by: "a")
+        scene.decide { $0.connectionsEnded(of: "a") }
+        scene.wait(30)
+        #expect(scene.given[scene.claim(note, by: "b")] == "activity 1")
+        #expect(throws: TestFailure.self) { try scene.decide { $0.setContinued(lapsing, by: "a") }.get() }
+    }
+
     @Test("A claim lapses 30 s after the connection ended, and not when it was presented again")
     func lapse() throws {
         var scene = Scene()

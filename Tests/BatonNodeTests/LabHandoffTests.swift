@@ -104,6 +104,28 @@ struct LabHandoffTests {
         #expect(try await last.command.end(by: SIGTERM).status == 0)
     }
 
+    @Test("An exclusive activity goes to nobody else if its new node is killed before the application has it")
+    func killedAfterCommit() async throws {
+        let lab = try await HandoffLab(["laptop", "desktop", "tablet"])
+        defer { lab.down() }
+        let nodes = try await lab.startNodes()
+        let offer = try await lab.offer(1, "--type", LabManifest.type, "--title", "Note", "--exclusive")
+        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
+        try await lab.watch(3).listed("Note")
+        let accept = try lab.start(2, "accept", "--json", "--wait", "30")
+        try await reader.agree()
+        // The application is given the activity, and does not answer.
+        try await reader.event("continue")
+        try await offer.command.event("continued")
+        nodes[1].program.signal(SIGKILL)
+        let accepted = try await accept.end()
+        #expect(accepted.status != 0 && !accepted.events.contains { $0.event == "continued" })
+        #expect(try await lab.run(3, "accept", "--json").status != 0)
+        // The claim ends with its lease, 30 s later.
+        let told = try await offer.command.end(within: .seconds(90)).events.compactMap(\.event)
+        #expect(told.count { $0 == "continued" } == 1 && told.last == "withdrawn", "\(told)")
+    }
+
     @Test("A folder goes beside folders of its name, under the next number")
     func foldersOfOneName() async throws {
         let lab = try await HandoffLab()
