@@ -194,7 +194,7 @@ struct ClaimModel {
             let id: ClaimID = name(lastName)
             // The application is not asked to save, so the answer comes at once.
             var answer: Result<String, TestFailure>?
-            decideAtOrigin { $0.claim(Self.activity, as: id, by: device) } answering: { answer = $0 }
+            decideAtOrigin({ $0.claim(Self.activity, as: id, by: device) }, answering: { answer = $0 })
             if case .failure(let failure)? = answer {
                 reply.content = .answer(claim: nil, failure: failure)
             } else {
@@ -268,9 +268,9 @@ struct ClaimModel {
         switch step {
         case .announce, .hold: end(number, .done)
         case .claim: ask(.claim)
-        case .prepare: end(number, .prepared(HandoffContent(isExclusive: true, hasDocument: hasDocument)))
+        case .prepare: end(number, .prepared(hasDocument ? [.exclusive, .document] : .exclusive))
         case .fetch: devices[number].work = .fetching
-        case .waitForDevice(let pause), .rest(let pause):
+        case .waitForDevice(let pause, _), .rest(let pause, _), .waitToCommit(let pause, _):
             devices[number].work = .pausing
             pass(pause)
         case .deliver: devices[number].work = .delivering
@@ -337,7 +337,7 @@ struct ClaimModel {
             key += " \(device.continuations)"
             for id in device.core.ids { key += device.core[id]?.key(at: now) ?? "" }
         }
-        for message in network.map({ "\($0.device)\($0.isAwaited)\($0.content.key)" }).sorted() { key += " m\(message)" }
+        key += network.map { "\($0.device)\($0.isAwaited)\($0.content.key)" }.sorted().joined(separator: " ")
         return key
     }
 }
@@ -366,21 +366,21 @@ extension Handoff {
     fileprivate func key(at now: Instant) -> String {
         let end: Duration = if case .cancelled(_, let end) = fate { end - now } else { .zero }
         let name =
-            switch stage {
-            case .admitted: "admitted"
-            case .announcing: "announcing"
-            case .claiming(let isAgain): "claiming \(isAgain)"
-            case .preparing: "preparing"
-            case .fetching: "fetching"
-            case .resting: "resting"
-            case .renewing: "renewing"
-            case .pausing: "pausing"
-            case .committing(let first): "committing \(now - first)"
-            case .pausingCommit(let first): "pausing \(now - first)"
-            case .delivering: "delivering"
-            case .holding: "holding"
-            case .failing: "failing"
-            case .releasing: "releasing"
+            switch step {
+            case nil: "admitted"
+            case .announce: "announce"
+            case .claim(let isAgain): "claim \(isAgain)"
+            case .prepare: "prepare"
+            case .fetch: "fetch"
+            case .rest: "rest"
+            case .renew: "renew"
+            case .waitForDevice: "wait"
+            case .commit(let start): "commit \(now - start)"
+            case .waitToCommit(_, let start): "wait \(now - start)"
+            case .deliver: "deliver"
+            case .hold: "hold"
+            case .fail: "fail"
+            case .release: "release"
             }
         return "\(name) \(path.count) \(mayHaveMoved) \(isSettled) \(isCancelled) \(end)"
     }

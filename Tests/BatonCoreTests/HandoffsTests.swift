@@ -59,6 +59,14 @@ struct HandoffsTests {
                 switch effect {
                 case .perform(_, .fail(let failure)): said.append("fail: \(failure.text)")
                 case .perform(_, .release(let failure)): said.append("release: \(failure?.text ?? "continued")")
+                case .perform(_, .fetch(let fetching)): said.append(fetching.describesAnew ? "fetch anew" : "fetch")
+                case .perform(_, .claim): said.append("claim")
+                case .perform(_, .commit): said.append("commit")
+                case .perform(_, .renew): said.append("renew")
+                case .perform(_, .hold): said.append("hold")
+                case .perform(_, .rest(let pause, _)): said.append("rest \(pause)")
+                case .perform(_, .waitForDevice(let pause, _)), .perform(_, .waitToCommit(let pause, _)):
+                    said.append("wait \(pause)")
                 case .perform(_, let step): said.append("\(step)")
                 case .interrupt(let id):
                     said.append("interrupt")
@@ -101,29 +109,28 @@ struct HandoffsTests {
     func order() throws {
         var table = Table()
         let plain = try table.begin()
-        table.prepare(plain, HandoffContent())
+        table.prepare(plain, [])
         table.end(plain, .delivered(to: nil), .done, .done)
         #expect(
             table.news().suffix(6) == ["prepare", "deliver", "commit", "continued", "release: continued", "ended"])
         let look = try table.begin()
-        table.prepare(look, HandoffContent(isLook: true))
+        table.prepare(look, .look)
         table.end(look, .delivered(to: nil))
         #expect(table.news().suffix(3) == ["deliver", "continued", "release: continued"])
         let document = try table.begin()
-        table.prepare(document, HandoffContent(hasDocument: true))
+        table.prepare(document, .document)
         table.end(document, .delivered(to: nil), .done)
-        let fetch = "fetch(usesCopies: true, describesAnew: false)"
-        #expect(table.news().suffix(4) == ["deliver", fetch, "continued", "commit"])
+        #expect(table.news().suffix(4) == ["deliver", "fetch", "continued", "commit"])
     }
 
     @Test("An exclusive activity is delivered after the commit, which is asked for again while the claim may live")
     func exclusive() throws {
         var table = Table()
         let id = try table.begin()
-        table.prepare(id, HandoffContent(isExclusive: true))
+        table.prepare(id, .exclusive)
         #expect(table.news().last == "commit")
         table.end(id, Self.failure(.away))
-        #expect(table.news() == ["waitForDevice(0.5 seconds)"])
+        #expect(table.news() == ["wait 0.5 seconds"])
         table.end(id, .done, .done)
         #expect(table.news() == ["commit", "deliver"])
         table.end(id, .delivered(to: "app"))
@@ -131,14 +138,14 @@ struct HandoffsTests {
 
         // It is not known whether the answer was lost, so it may have moved.
         let lost = try table.begin()
-        table.prepare(lost, HandoffContent(isExclusive: true))
+        table.prepare(lost, .exclusive)
         table.end(lost, Self.failure(.lost), .done)
         table.wait(.seconds(30))
         table.end(lost, Self.failure(.away))
-        #expect(table.news().last == "fail: mayHaveMoved(from: \(PeerName(id: "laptop", name: "laptop")))")
+        #expect(table.news().last == "fail: \(Refusal.mayHaveMoved(from: "laptop"))")
         for setback in [Setback.final, .unclaimed] {
             let forgotten = try table.begin()
-            table.prepare(forgotten, HandoffContent(isExclusive: true))
+            table.prepare(forgotten, .exclusive)
             table.end(forgotten, Self.failure(setback))
             #expect(table.news().last == "fail: \(setback)")
         }
@@ -148,11 +155,11 @@ struct HandoffsTests {
     func untold() throws {
         var table = Table()
         let given = try table.begin()
-        table.prepare(given, HandoffContent())
+        table.prepare(given, [])
         table.end(given, .delivered(to: "app"), Self.failure(.away))
         #expect(table.news().suffix(3) == ["commit", "continued", "hold"])
         let asked = try table.begin()
-        table.prepare(asked, HandoffContent())
+        table.prepare(asked, [])
         table.end(asked, .delivered(to: nil), Self.failure(.away))
         #expect(table.news().last == "fail: away")
     }
@@ -161,23 +168,22 @@ struct HandoffsTests {
     func cut() throws {
         var table = Table()
         let id = try table.begin()
-        table.prepare(id, HandoffContent(hasDocument: true))
+        table.prepare(id, .document)
         table.end(id, .delivered(to: nil))
         _ = table.news()
         table.end(id, Self.cut(.lost, bytes: 1))
         #expect(table.news() == ["paused by lost for 600.0 seconds", "renew"])
         table.end(id, Self.failure(.unoffered), .done, .done)
-        let fetch = "fetch(usesCopies: true, describesAnew: false)"
-        #expect(table.news() == ["waitForDevice(0.25 seconds)", "renew", fetch])
+        #expect(table.news() == ["wait 0.25 seconds", "renew", "fetch"])
         // A place is asked for again and again, and that is told once.
         table.end(id, Self.cut(.noPlace, bytes: 2), .done, Self.cut(.noPlace, bytes: 2), .done)
         #expect(
-            table.news() == ["paused by noPlace for 600.0 seconds", "rest(0.5 seconds)", fetch, "rest(0.5 seconds)", fetch])
+            table.news() == ["paused by noPlace for 600.0 seconds", "rest 0.5 seconds", "fetch", "rest 0.5 seconds", "fetch"])
         table.end(id, Self.cut(.changed, bytes: 2), .done)
         #expect(
             table.news() == [
-                "paused by changed for 0.0 seconds", "rest(0.5 seconds)",
-                "fetch(usesCopies: true, describesAnew: true)",
+                "paused by changed for 0.0 seconds", "rest 0.5 seconds",
+                "fetch anew",
             ])
         table.end(id, Self.cut(.lost, bytes: 2))
         table.wait(.seconds(600))
@@ -202,13 +208,13 @@ struct HandoffsTests {
         #expect(table.news() == ["fail: cancelled"])
         // What is in place is continued, and an answer to a commit is waited for.
         let fetching = try table.begin()
-        table.prepare(fetching, HandoffContent(hasDocument: true))
+        table.prepare(fetching, .document)
         table.end(fetching, .delivered(to: nil))
         table.decide { $0.cancel(fetching, because: failure) }
         table.end(fetching, .done)
         #expect(table.news().suffix(3) == ["interrupt", "continued", "commit"])
         let committing = try table.begin()
-        table.prepare(committing, HandoffContent(isExclusive: true))
+        table.prepare(committing, .exclusive)
         table.decide { $0.cancel(committing, because: failure) }
         #expect(table.news().last == "commit")
         table.wait(.seconds(20))
@@ -223,7 +229,7 @@ struct HandoffsTests {
         #expect(Core.bound == 32 && Core.boundHeldByOne == 32 && Core.boundHeld == 128)
         func hold(by application: String) throws -> HandoffID {
             let id = try table.begin()
-            table.prepare(id, HandoffContent())
+            table.prepare(id, [])
             table.end(id, .delivered(to: application), .done)
             return id
         }
@@ -253,7 +259,7 @@ struct HandoffsTests {
     func kept() throws {
         var table = Table()
         let id = try table.begin(HandoffAsk(origin: "laptop", activity: name(1), keepsClaim: true))
-        table.prepare(id, HandoffContent())
+        table.prepare(id, [])
         table.end(id, .delivered(to: nil), .done)
         #expect(table.news().last == "hold")
         table.decide { $0.cancel(id, because: TestFailure(text: "gone")) }
@@ -273,9 +279,8 @@ struct HandoffsTests {
             func step(_ outcome: Handoffs<TestWorld>.Outcome?) throws {
                 guard let id = ids.randomElement(using: &random) else { return }
                 history.append("\(id.shortName) \(outcome.map { "\($0)" } ?? "cancel")")
-                if let outcome { table.end(id, outcome) } else {
-                    table.decide { $0.cancel(id, because: TestFailure(text: "cancelled")) }
-                }
+                if let outcome { return table.end(id, outcome) }
+                table.decide { $0.cancel(id, because: TestFailure(text: "cancelled")) }
             }
             let setbacks: [Setback] = [.final, .lost, .away, .unclaimed, .unoffered, .noPlace, .changed]
             for _ in 0..<300 {
@@ -287,8 +292,7 @@ struct HandoffsTests {
                 case 3: try step(Self.cut(setback, bytes: 1))
                 case 4: try step(.delivered(to: "app"))
                 case 5:
-                    try step(
-                        .prepared(HandoffContent(isExclusive: .random(using: &random), hasDocument: .random(using: &random))))
+                    try step(.prepared(HandoffContent(rawValue: UInt8.random(in: 0...3, using: &random))))
                 case 6: table.wait(.milliseconds(Int.random(in: 0...5000, using: &random)))
                 default: try step(.done)
                 }

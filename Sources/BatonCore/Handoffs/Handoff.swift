@@ -24,25 +24,24 @@ package struct HandoffAsk: Sendable {
 }
 
 /// What has come, as the core looks at it.
-package struct HandoffContent: Sendable {
-    package var isExclusive = false
-    /// Whether a document has to be fetched.
-    package var hasDocument = false
-    /// Whether nobody takes the activity over.
-    package var isLook = false
+package struct HandoffContent: OptionSet, Sendable {
+    /// The activity moves once.
+    package static let exclusive = HandoffContent(rawValue: 1)
+    /// A document has to be fetched.
+    package static let document = HandoffContent(rawValue: 2)
+    /// Nobody takes the activity over.
+    package static let look = HandoffContent(rawValue: 4)
 
-    package init(isExclusive: Bool = false, hasDocument: Bool = false, isLook: Bool = false) {
-        self.isExclusive = isExclusive
-        self.hasDocument = hasDocument
-        self.isLook = isLook
-    }
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// What is to be done. An exclusive activity is given to nobody before its claim was committed. Any other document
     /// counts as continued when it is in place, however long its origin takes to hear of it.
     var path: [HandoffPart] {
-        if isLook { return [.deliver, .tell] }
-        if isExclusive { return (hasDocument ? [.fetch] : []) + [.commit, .deliver, .tell] }
-        return hasDocument ? [.deliver, .fetch, .tell, .commit] : [.deliver, .commit, .tell]
+        if contains(.look) { return [.deliver, .tell] }
+        if contains(.exclusive) { return (contains(.document) ? [.fetch] : []) + [.commit, .deliver, .tell] }
+        return contains(.document) ? [.deliver, .fetch, .tell, .commit] : [.deliver, .commit, .tell]
     }
 }
 
@@ -55,37 +54,18 @@ enum HandoffPart: Sendable {
 }
 
 /// How far the fetching of a document is.
-struct Fetching: Sendable {
+package struct Fetching: Sendable {
     var retry: TransferRetry
-    var describesAnew = false
+    /// Whether the origin is asked first what the document is now.
+    package internal(set) var describesAnew = false
+    /// Whether the document is built upon older copies.
+    package var usesCopies: Bool { retry.usesCopies }
     /// Whether the last attempt found no place at the origin, which was told.
     var waitsForPlace = false
 }
 
 /// One handoff on the continuing device.
 struct Handoff<W: World>: Sendable {
-    enum Stage: Sendable {
-        case admitted
-        case announcing
-        case claiming(isAgain: Bool)
-        case preparing
-        case fetching(Fetching)
-        /// Between two attempts, of which the next begins after a pause.
-        case resting(Fetching)
-        /// The origin has gone, for this reason: its claim is asked for.
-        case renewing(Fetching, TransferRetry.Wait, W.Failure)
-        /// The same, in the pause before it is asked for again.
-        case pausing(Fetching, TransferRetry.Wait, W.Failure)
-        case committing(first: Instant)
-        /// In the pause before the commit is asked for again.
-        case pausingCommit(first: Instant)
-        case delivering
-        /// - Parameter number: rises with each handoff that is held.
-        case holding(_ number: UInt64)
-        case failing(W.Failure)
-        case releasing(W.Failure?)
-    }
-
     enum Fate: Sendable {
         case open
         /// Whoever asked has gone, and it goes on without them.
@@ -96,7 +76,8 @@ struct Handoff<W: World>: Sendable {
 
     let id: HandoffID
     let ask: HandoffAsk
-    var stage = Stage.admitted
+    /// The step under way; nil before it has begun.
+    var step: Handoffs<W>.Step?
     var fate = Fate.open
     /// What is left to be done; empty before it is known.
     var path: [HandoffPart] = []
@@ -108,41 +89,39 @@ struct Handoff<W: World>: Sendable {
     /// continued: nothing takes that back.
     var isSettled = false
 
-    var hasBegun: Bool { if case .admitted = stage { false } else { true } }
-
     var isCancelled: Bool { if case .cancelled = fate { true } else { false } }
 
     /// The number of what is held.
-    var holding: UInt64? { if case .holding(let number) = stage { number } else { nil } }
+    var holding: UInt64? { if case .hold(let number) = step { number } else { nil } }
 
     /// Whether the handoff has failed, or nothing is left of it but to release its claim.
     private var isEnding: Bool {
-        switch stage {
-        case .failing, .releasing: true
-        case .admitted, .announcing, .claiming, .preparing, .fetching, .resting, .renewing, .pausing, .committing,
-            .pausingCommit, .delivering, .holding:
+        switch step {
+        case .fail, .release: true
+        case nil, .announce, .claim, .prepare, .fetch, .rest, .renew, .waitForDevice, .commit, .waitToCommit, .deliver,
+            .hold:
             false
         }
     }
 
     /// Whether the step under way is a commit that decides who has the activity: the delivery comes after it.
-    var isCommitting: Bool { if case .committing = stage { path.contains(.deliver) } else { false } }
+    var isCommitting: Bool { if case .commit = step { path.contains(.deliver) } else { false } }
 
     /// Whether a cancellation ends the step under way.
-    var mayEnd: Bool { hasBegun && !isSettled && !isEnding && !isCommitting && holding == nil }
+    var mayEnd: Bool { step != nil && !isSettled && !isEnding && !isCommitting && holding == nil }
 
     /// Whether a cancellation takes effect after this outcome. A document that is in place is continued, and an
     /// application that has an activity without a document keeps it.
     func endsNow(after outcome: Handoffs<W>.Outcome) -> Bool {
-        switch (stage, outcome) {
-        case (.fetching, .done): path.first == .commit
-        case (.delivering, .delivered(let application)):
+        switch (step, outcome) {
+        case (.fetch, .done): path.first == .commit
+        case (.deliver, .delivered(let application)):
             path.first == .fetch || path.first == .commit && application == nil
-        case (.delivering, _): !isSettled
-        case (.announcing, _), (.claiming, _), (.preparing, _), (.fetching, _), (.resting, _), (.renewing, _),
-            (.pausing, _), (.pausingCommit, _):
+        case (.deliver, _): !isSettled
+        case (.announce, _), (.claim, _), (.prepare, _), (.fetch, _), (.rest, _), (.renew, _), (.waitForDevice, _),
+            (.waitToCommit, _):
             true
-        case (.admitted, _), (.committing, _), (.holding, _), (.failing, _), (.releasing, _): false
+        case (nil, _), (.commit, _), (.hold, _), (.fail, _), (.release, _): false
         }
     }
 

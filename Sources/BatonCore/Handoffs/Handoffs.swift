@@ -17,37 +17,44 @@ package import BatonProtocol
 /// 3. ``cancel(_:because:)``, ``detach(_:)`` and ``stop(because:)`` may come at any time.
 /// 4. ``Effect/continued(_:)`` and the step *fail* are the two ends. ``Effect/ended(_:)`` comes last.
 package struct Handoffs<W: World>: Sendable {
-    /// What a driver does for a handoff. It reports the outcome, whatever it is.
+    /// What a driver does for a handoff, and the state of the handoff meanwhile. The driver reports the outcome.
     package enum Step: Sendable {
         /// Tells the application that an activity comes. The application is launched if it does not run.
         case announce
         /// Asks the origin for the payload and a claim, which takes the place of the claim before.
-        case claim
+        case claim(isAgain: Bool)
         /// Looks at what has come; its outcome is ``Outcome/prepared(_:)``.
         case prepare
         /// Fetches the document; it may fail by ``Outcome/cut(_:_:)``.
-        ///
-        /// - Parameters:
-        ///   - usesCopies: whether it builds upon older copies.
-        ///   - describesAnew: whether the origin is asked first what the document is now.
-        case fetch(usesCopies: Bool, describesAnew: Bool)
+        case fetch(Fetching)
         /// Makes sure that the origin knows a claim: the one that is held or, if it forgot that, a new one.
-        case renew
-        /// Waits so long, or less if the origin announces itself.
-        case waitForDevice(Duration)
-        /// Waits so long.
-        case rest(Duration)
+        case renew(Absence)
+        /// Waits so long, or less if the origin announces itself, and renews the claim.
+        case waitForDevice(Duration, Absence)
+        /// Waits so long, and fetches the document.
+        case rest(Duration, Fetching)
         /// Tells the origin that the activity is continued, and waits for its answer. For an exclusive activity this
-        /// commits the claim.
-        case commit
+        /// commits the claim. It was asked for first at this time.
+        case commit(since: Instant)
+        /// Waits so long, or less if the origin announces itself, and commits again.
+        case waitToCommit(Duration, since: Instant)
         /// Gives the activity to its application; its outcome is ``Outcome/delivered(to:)``.
         case deliver
         /// Waits until the application or whoever asked lets the activity go.
-        case hold
+        ///
+        /// - Parameter number: rises with each handoff that is held.
+        case hold(_ number: UInt64)
         /// Tells everybody here that the handoff has failed.
         case fail(W.Failure)
         /// Releases the claim, if one is held.
         case release(because: W.Failure?)
+    }
+
+    /// A device that has gone and is waited for.
+    package struct Absence: Sendable {
+        let fetching: Fetching
+        var wait: TransferRetry.Wait
+        let cause: W.Failure
     }
 
     package enum Outcome: Sendable {
@@ -137,16 +144,16 @@ package struct Handoffs<W: World>: Sendable {
 
     /// Starts a handoff. It fails at once if it was cancelled before, or if the node stops.
     package mutating func begin(_ id: HandoffID) {
-        guard let handoff = self[id], case .admitted = handoff.stage else { return }
+        guard let handoff = self[id], handoff.step == nil else { return }
         switch (handoff.fate, stopping) {
         case (.cancelled(let failure, _), _), (_, let failure?): fail(id, because: failure)
-        case (.open, nil), (.detached, nil): go(id, to: .announcing)
+        case (.open, nil), (.detached, nil): go(id, to: .announce)
         }
     }
 
     /// Forgets a handoff that has not begun.
     package mutating func forget(_ id: HandoffID) {
-        if case .admitted? = self[id]?.stage { handoffs.removeAll { $0.id == id } }
+        handoffs.removeAll { $0.id == id && $0.step == nil }
     }
 
     /// Whoever asked has gone, and it goes on without them.
@@ -196,38 +203,38 @@ package struct Handoffs<W: World>: Sendable {
         if case .cancelled(let failure, _) = handoff.fate, handoff.endsNow(after: outcome) {
             return fail(id, because: failure)
         }
-        switch (handoff.stage, outcome) {
-        case (.releasing, _):
+        switch (handoff.step, outcome) {
+        case (.release, _):
             handoffs.removeAll { $0.id == id }
             effects.append(.ended(id))
-        case (.failing(let failure), _): go(id, to: .releasing(failure))
-        case (.holding, _): go(id, to: .releasing(nil))
-        case (.committing(let first), .failed(let failure)): commitFailed(id, first: first, because: failure)
-        case (.pausingCommit(let first), _): go(id, to: .committing(first: first))
-        case (.announcing, .done): go(id, to: .claiming(isAgain: false))
+        case (.fail(let failure), _): go(id, to: .release(because: failure))
+        case (.hold, _): go(id, to: .release(because: nil))
+        case (.commit(let start), .failed(let failure)): commitFailed(id, since: start, because: failure)
+        case (.waitToCommit(_, let start), _): go(id, to: .commit(since: start))
+        case (.announce, .done): go(id, to: .claim(isAgain: false))
         // The connection that was there may have been dead for a while. The application knows nothing of it.
-        case (.claiming(isAgain: false), .failed(let failure)) where W.setback(of: failure) == .lost:
-            go(id, to: .claiming(isAgain: true))
-        case (.claiming, .done): go(id, to: .preparing)
-        case (.preparing, .prepared(let content)):
+        case (.claim(isAgain: false), .failed(let failure)) where W.setback(of: failure) == .lost:
+            go(id, to: .claim(isAgain: true))
+        case (.claim, .done): go(id, to: .prepare)
+        case (.prepare, .prepared(let content)):
             change(id) { $0.path = content.path }
             goOn(id)
-        case (.delivering, .delivered(let application)):
+        case (.deliver, .delivered(let application)):
             change(id) { $0.application = application }
             goOn(id)
-        case (.fetching(let fetching), .cut(let failure, let attempt)):
+        case (.fetch(let fetching), .cut(let failure, let attempt)):
             fetchFailed(id, fetching, because: failure, after: attempt)
-        case (.resting(let fetching), _): go(id, to: .fetching(fetching))
-        case (.pausing(let fetching, let wait, let cause), _): go(id, to: .renewing(fetching, wait, cause))
-        case (.renewing(let fetching, _, _), .done): go(id, to: .fetching(fetching))
-        case (.renewing(let fetching, var wait, let cause), .failed(let failure)):
+        case (.rest(_, let fetching), _): go(id, to: .fetch(fetching))
+        case (.waitForDevice(_, let absence), _): go(id, to: .renew(absence))
+        case (.renew(let absence), .done): go(id, to: .fetch(absence.fetching))
+        case (.renew(var absence), .failed(let failure)):
             guard W.setback(of: failure).isAway else { return fail(id, because: failure) }
-            guard let pause = wait.pause(now: now) else { return fail(id, because: cause) }
-            go(id, to: .pausing(fetching, wait, cause), pause: pause)
-        case (.fetching, .done): goOn(id)
-        case (.committing, .done):
+            guard let pause = absence.wait.pause(now: now) else { return fail(id, because: absence.cause) }
+            go(id, to: .waitForDevice(pause, absence))
+        case (.commit, .done):
             if handoff.isCommitting { change(id) { $0.isSettled = true } }
             goOn(id)
+        case (.fetch, .done): goOn(id)
         case (_, .failed(let failure)), (_, .cut(let failure, _)): fail(id, because: failure)
         case (_, .done), (_, .prepared), (_, .delivered): break
         }
@@ -239,9 +246,9 @@ package struct Handoffs<W: World>: Sendable {
         guard let part = handoff.path.first else { return hold(id) }
         change(id) { $0.path.removeFirst() }
         switch part {
-        case .deliver: go(id, to: .delivering)
-        case .fetch: go(id, to: .fetching(Fetching(retry: TransferRetry(now: now))))
-        case .commit: go(id, to: .committing(first: now))
+        case .deliver: go(id, to: .deliver)
+        case .fetch: go(id, to: .fetch(Fetching(retry: TransferRetry(now: now))))
+        case .commit: go(id, to: .commit(since: now))
         case .tell:
             change(id) { $0.isSettled = true }
             effects.append(.continued(id))
@@ -252,9 +259,9 @@ package struct Handoffs<W: World>: Sendable {
     /// After the last part: an application holds the activity, or whoever asked does, or nobody needs the claim.
     private mutating func hold(_ id: HandoffID) {
         guard let handoff = self[id], handoff.application != nil || handoff.ask.keepsClaim && !handoff.isCancelled
-        else { return go(id, to: .releasing(nil)) }
+        else { return go(id, to: .release(because: nil)) }
         lastNumber += 1
-        go(id, to: .holding(lastNumber))
+        go(id, to: .hold(lastNumber))
         if stopping != nil { effects.append(.interrupt(id)) }
         // The numbers rise in the order of the holding.
         let held = handoffs.filter { $0.holding != nil && $0.application != nil }
@@ -282,9 +289,10 @@ package struct Handoffs<W: World>: Sendable {
         case .giveUp: fail(id, because: failure)
         case .describeAgain(let pause):
             fetching.describesAnew = true
-            go(id, to: .resting(fetching), pause: pause)
-        case .waitForPlace(let pause, _): go(id, to: .resting(fetching), pause: pause)
-        case .waitForDevice(let end): go(id, to: .renewing(fetching, TransferRetry.Wait(until: end), failure))
+            go(id, to: .rest(pause, fetching))
+        case .waitForPlace(let pause, _): go(id, to: .rest(pause, fetching))
+        case .waitForDevice(let end):
+            go(id, to: .renew(Absence(fetching: fetching, wait: TransferRetry.Wait(until: end), cause: failure)))
         }
     }
 
@@ -292,7 +300,7 @@ package struct Handoffs<W: World>: Sendable {
     ///
     /// If that does not commit the claim, it matters only if nobody here has the activity yet. An answer to a commit
     /// may have been lost: the origin is asked again for as long as it remembers the claim.
-    private mutating func commitFailed(_ id: HandoffID, first: Instant, because failure: W.Failure) {
+    private mutating func commitFailed(_ id: HandoffID, since start: Instant, because failure: W.Failure) {
         guard let handoff = self[id] else { return }
         guard handoff.isCommitting else {
             let isHere = handoff.application != nil || handoff.ask.folder != nil
@@ -301,10 +309,10 @@ package struct Handoffs<W: World>: Sendable {
         let isUnknown = W.setback(of: failure).isUnanswered
         change(id) { $0.mayHaveMoved = $0.mayHaveMoved || isUnknown }
         let pause = TransferRetry.longestPause
-        guard isUnknown, !handoff.isCancelled, now + pause < first + ClaimBounds.lease else {
+        guard isUnknown, !handoff.isCancelled, now + pause < start + ClaimBounds.lease else {
             return fail(id, because: failure)
         }
-        go(id, to: .pausingCommit(first: first), pause: pause)
+        go(id, to: .waitToCommit(pause, since: start))
     }
 
     // MARK: Inside
@@ -315,29 +323,12 @@ package struct Handoffs<W: World>: Sendable {
         var failure = failure
         if case .cancelled(let reason, _) = handoff.fate { failure = reason }
         if handoff.mayHaveMoved { failure = W.failure(.mayHaveMoved(from: handoff.ask.origin)) }
-        go(id, to: .failing(failure))
+        go(id, to: .fail(failure))
     }
 
-    private mutating func go(_ id: HandoffID, to stage: Handoff<W>.Stage, pause: Duration = .zero) {
-        change(id) { $0.stage = stage }
-        let step: Step? =
-            switch stage {
-            case .admitted: nil
-            case .announcing: .announce
-            case .claiming: .claim
-            case .preparing: .prepare
-            case .delivering: .deliver
-            case .fetching(let fetching):
-                .fetch(usesCopies: fetching.retry.usesCopies, describesAnew: fetching.describesAnew)
-            case .resting: .rest(pause)
-            case .renewing: .renew
-            case .pausing, .pausingCommit: .waitForDevice(pause)
-            case .committing: .commit
-            case .holding: .hold
-            case .failing(let failure): .fail(failure)
-            case .releasing(let failure): .release(because: failure)
-            }
-        if let step { effects.append(.perform(id, step)) }
+    private mutating func go(_ id: HandoffID, to step: Step) {
+        change(id) { $0.step = step }
+        effects.append(.perform(id, step))
     }
 
     subscript(id: HandoffID) -> Handoff<W>? { handoffs.first { $0.id == id } }

@@ -89,18 +89,20 @@ final class Handoff {
             case .announce: emitWillContinue(isShown: try await announce())
             case .claim: payload = try await fetchAcceptedPayload()
             case .prepare: return .prepared(try await prepare())
-            case .fetch(let usesCopies, let describesAnew):
-                if describesAnew { heldDocument?.forgetDescription() }
-                return try await retelling { () throws(HandoffError) in try await fetch(usingCopies: usesCopies) }
+            case .fetch(let fetching):
+                if fetching.describesAnew { heldDocument?.forgetDescription() }
+                return try await retelling { () throws(HandoffError) in
+                    try await fetch(usingCopies: fetching.usesCopies)
+                }
             case .renew:
                 let document = try document()
                 try await retelling { () throws(HandoffError) in try await renewClaim(for: document) }
-            case .waitForDevice(let pause):
+            case .waitForDevice(let pause, _), .waitToCommit(let pause, _):
                 try await retelling { () throws(HandoffError) in
                     await connections.awaitAnnouncement(of: plan.origin.id, atMost: pause)
                     try await rest(TransferRetry.shortestGap)
                 }
-            case .rest(let pause):
+            case .rest(let pause, _):
                 try await retelling { () throws(HandoffError) in try await rest(pause) }
             case .commit: try await reportContinued()
             case .deliver: return .delivered(to: try await deliver())
@@ -234,10 +236,11 @@ final class Handoff {
         let hasDocument = arrival.payload.summary.kind == .document
         if hasDocument { heldDocument = makeDocument(at: local?.path) }
         if let local { (result.path, result.bytes) = (Data(local.path.bytes), local.size) }
-        return HandoffContent(
-            isExclusive: arrival.payload.summary.exclusive,
-            hasDocument: hasDocument && local == nil && plan.destination != nil,
-            isLook: isLook(hasDocument: hasDocument))
+        var content: HandoffContent = []
+        if arrival.payload.summary.exclusive { content.insert(.exclusive) }
+        if hasDocument, local == nil, plan.destination != nil { content.insert(.document) }
+        if isLook(hasDocument: hasDocument) { content.insert(.look) }
+        return content
     }
 
     private func makeDocument(at place: FilePath?) -> HandoffDocument {
