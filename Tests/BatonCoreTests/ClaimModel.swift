@@ -15,7 +15,7 @@ struct ClaimModel {
         case deliver(Message)
         /// A device ends a step that takes time: it fetches a document, gives it to an application, or pauses.
         case work(Int)
-        // What follows costs one of the faults.
+        // The next cases cost one of the faults.
         case lose(Message)
         /// A device no longer waits for an answer. The message may still arrive.
         case timeOut(Message)
@@ -53,7 +53,7 @@ struct ClaimModel {
         var isAwaited = true
     }
 
-    /// What a device is at.
+    /// The task of a device.
     enum Work: Hashable {
         case nothing, answer, fetching, delivering, pausing
         /// The origin is asked for a new claim instead of the one that it forgot.

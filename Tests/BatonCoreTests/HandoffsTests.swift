@@ -13,7 +13,7 @@ struct HandoffsTests {
     private struct Table {
         var core = Handoffs<TestWorld>()
         var now = Instant(nanoseconds: 1_000_000_000)
-        /// What was ordered, in words.
+        /// The orders, in words.
         var said: [String] = []
         var interrupted: [HandoffID] = []
         private var lastName: UInt64 = 0
@@ -45,7 +45,7 @@ struct HandoffsTests {
             decide { _ in }
         }
 
-        /// What was said since this was asked last.
+        /// Returns the orders since this was called last.
         mutating func news() -> [String] {
             defer { said = [] }
             return said
@@ -178,7 +178,9 @@ struct HandoffsTests {
         // A place is asked for again and again, and that is told once.
         table.end(id, Self.cut(.noPlace, bytes: 2), .done, Self.cut(.noPlace, bytes: 2), .done)
         #expect(
-            table.news() == ["paused by noPlace for 600.0 seconds", "rest 0.5 seconds", "fetch", "rest 0.5 seconds", "fetch"])
+            table.news() == [
+                "paused by noPlace for 600.0 seconds", "rest 0.5 seconds", "fetch", "rest 0.5 seconds", "fetch",
+            ])
         table.end(id, Self.cut(.changed, bytes: 2), .done)
         #expect(
             table.news() == [

@@ -2,7 +2,7 @@
 
 import BatonProtocol
 
-/// What the user or a rule said yes to.
+/// An activity that the user or a rule said yes to.
 package struct HandoffAsk: Sendable {
     package let origin: PeerName
     package let activity: ActivityID?
@@ -23,7 +23,7 @@ package struct HandoffAsk: Sendable {
     }
 }
 
-/// What has come, as the core looks at it.
+/// The parts of a payload that the core looks at.
 package struct HandoffContent: OptionSet, Sendable {
     /// The activity moves once.
     package static let exclusive = HandoffContent(rawValue: 1)
@@ -68,7 +68,7 @@ package struct Fetching: Sendable {
 struct Handoff<W: World>: Sendable {
     enum Fate: Sendable {
         case open
-        /// Whoever asked has gone, and it goes on without them.
+        /// The asker has gone, and the handoff goes on without them.
         case detached
         /// It ends as soon as it may, at the latest then.
         case cancelled(W.Failure, until: Instant)

@@ -17,7 +17,7 @@ package import BatonProtocol
 /// 3. ``cancel(_:because:)``, ``detach(_:)`` and ``stop(because:)`` may come at any time.
 /// 4. ``Effect/continued(_:)`` and the step *fail* are the two ends. ``Effect/ended(_:)`` comes last.
 package struct Handoffs<W: World>: Sendable {
-    /// What a driver does for a handoff, and the state of the handoff meanwhile. The driver reports the outcome.
+    /// A task of the driver, which is the state of the handoff meanwhile. The driver reports the outcome.
     package enum Step: Sendable {
         /// Tells the application that an activity comes. The application is launched if it does not run.
         case announce
@@ -74,7 +74,7 @@ package struct Handoffs<W: World>: Sendable {
         case interrupt(HandoffID)
         /// The document stopped coming, and goes on by itself: within so long if it waits for the origin, else now.
         case paused(HandoffID, because: W.Failure, waits: Duration, keeping: UInt64)
-        /// Whoever asked is told that the activity is continued, which nothing takes back.
+        /// The asker is told that the activity is continued. Nothing takes that back.
         case continued(HandoffID)
         /// The handoff is over, and forgotten.
         case ended(HandoffID)
@@ -156,7 +156,7 @@ package struct Handoffs<W: World>: Sendable {
         handoffs.removeAll { $0.id == id && $0.step == nil }
     }
 
-    /// Whoever asked has gone, and it goes on without them.
+    /// The asker has gone, and the handoff goes on without them.
     package mutating func detach(_ id: HandoffID) {
         change(id) { if case .open = $0.fate { $0.fate = .detached } }
     }

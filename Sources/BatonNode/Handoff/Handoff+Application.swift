@@ -7,7 +7,7 @@ import BatonMessages
 import BatonProtocol
 import BatonTransport
 
-/// What the application that continues the activity is told of it.
+/// The news for the application that continues the activity.
 extension Handoff {
     /// How long an application has to hear that its document failed.
     private static let reportDeadline = Duration.seconds(5)
@@ -62,7 +62,7 @@ extension Handoff {
         await tell(continuing, of: error)
     }
 
-    /// Tells an application that the handoff has failed. One that has not answered yet is not waited for again.
+    /// Tells an application that the handoff has failed. An application that has not answered yet is not waited for again.
     func tell(_ application: ContinuingApplication, of error: HandoffError) async {
         // In a task of its own: who is told is told of a cancellation as well.
         let telling = Task { await application.didFail(error) }

@@ -15,9 +15,10 @@ extension Handoff {
     /// How often an activity may be replaced by another while it is asked for.
     nonisolated static let replacementBound = 8
 
-    /// Asks for the payload of what was accepted, or of what has taken its place where nobody named it: another
-    /// activity of the same type and team, so that the application that was told has it, and no document, which the
-    /// policy would have to be asked about.
+    /// Asks for the payload.
+    ///
+    /// If nobody named the activity, another one may have taken its place. It has to be of the same type and team, so
+    /// that the application that was told has it. It may be no document, because the policy has to be asked about that.
     func fetchAcceptedPayload() async throws(HandoffError) -> WireActivityPayload {
         let connection = try await connections.connection(to: plan.origin.id, isWanted: true)
         try plan.requirePolicy(over: connection, size: known.size)
@@ -79,7 +80,7 @@ extension Handoff {
         return payload
     }
 
-    /// What has come has to be what the user accepted and an application was chosen for.
+    /// Requires what the user accepted and an application was chosen for.
     private func requireAccepted(_ summary: WireActivitySummary) throws(HandoffError) {
         try plan.requireAccepted(summary)
         guard summary.version != plan.activity.version, let continuing else { return }
@@ -121,7 +122,7 @@ extension Handoff {
         guard payload.summary.kind == .document else {
             throw HandoffError(.noSuchActivity, "\(plan.origin.name) no longer offers the document")
         }
-        // What an application was told meanwhile was of the claim before.
+        // An application may have asked meanwhile, with the claim before.
         document.forgetDescription()
     }
 
@@ -129,14 +130,15 @@ extension Handoff {
     private func relocate(_ connection: Connection) async throws(HandoffError) -> Data? {
         let offered = try await offered(on: connection)
         guard !offered.contains(where: { $0.id == activityID }) else { return nil }
-        // What was put in its place rather than a file that was moved from there.
+        // Prefer a file at the same place to a file that was moved from there.
         let candidates = offered.filter(isOf)
         return (candidates.first { $0.identity.hasPlace(of: known.identity) } ?? candidates.first)?.id
     }
 
-    /// Whether something that the origin offers is the activity of this handoff: by its id or, since a node that starts
-    /// again gives new ones, because its document is at the same place there, or is the same file under the same title:
-    /// a file that has gone leaves its number to another one.
+    /// Whether something that the origin offers is the activity of this handoff.
+    ///
+    /// A node that starts again gives new ids. Then the document counts: it is at the same place there, or it is the same
+    /// file under the same title. A file that has gone leaves its number to another one.
     func isOf(_ activity: WireActivitySummary) -> Bool {
         activity.id == activityID
             || activity.type == plan.activity.type
@@ -144,7 +146,7 @@ extension Handoff {
                     || activity.identity.hasFile(of: known.identity) && activity.title == known.title)
     }
 
-    /// What the origin offers now, its current activity first.
+    /// The activities that the origin offers now, its current one first.
     private func offered(on connection: Connection) async throws(HandoffError) -> [WireActivitySummary] {
         try await withDeadline(deadlines.answer, "\(plan.origin.name) did not answer") {
             try await connection.offeredActivities()

@@ -11,7 +11,7 @@ import SwiftProtobuf
 
 import struct SystemPackage.FilePath
 
-/// What a handoff gives: the activity to an application, and its document to the folder that the user named.
+/// The delivery of an activity to an application.
 extension Handoff {
     /// Gives the activity to the application that was told of it, and a page that this one does not take to the next.
     ///
@@ -55,7 +55,7 @@ extension Handoff {
         do {
             continuation = try await application.continueActivity(arrival.payload, document: description)
         } catch {
-            // What it refused itself it need not be told. It knows nothing of a user who cancels.
+            // It knows what it refused itself. It knows nothing of a user who cancels.
             if error.code != .timedOut, error.code != .cancelled { continuing = nil }
             throw error
         }
@@ -65,7 +65,7 @@ extension Handoff {
     /// neither does, nobody is told, and whoever asked has the page.
     func announcePage(_ address: String) async throws(HandoffError) {
         guard case .applicationOfPage(let wanted, _) = plan.recipient else { return }
-        // What a site says of its applications is read and verified, which takes its time.
+        // Reading and verifying what a site says of its applications takes time.
         let pages = await offLoop {
             await applications.applications(opening: address, wanted: wanted)
         }

@@ -97,8 +97,8 @@ extension Handoff {
         return (path, description.tree.size)
     }
 
-    /// What this device has of the document in a folder that both share, where a user has accepted it: its origin hears
-    /// digests of that, and none by a rule. A folder that hangs is not waited for.
+    /// The copy of the document in a folder that both devices share, if a user has accepted it. The origin hears digests
+    /// of the copy, and none by a rule. A folder that hangs is not waited for.
     private func sharedCopy(of description: DocumentDescription) async -> FilePath? {
         guard plan.rule == nil, !description.sharedURL.isEmpty else { return nil }
         let found = try? await withDeadline(
@@ -115,7 +115,7 @@ extension Handoff {
         let start = Instant.now
         while !Task.isCancelled {
             await connections.awaitAnnouncement(of: plan.origin.id, atMost: TransferRetry.stallPatience)
-            // What came a moment ago may have been on its way when the connection broke.
+            // The last bytes may have been on their way when the connection broke.
             let rest = TransferRetry.stallPatience - min(progress.stillness, .now - start)
             if rest > .zero {
                 guard (try? await Alarm.sleep(for: rest)) != nil else { return }

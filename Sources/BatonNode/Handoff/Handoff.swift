@@ -14,7 +14,7 @@ import struct SystemPackage.FilePath
 
 /// The steps of one handoff on the continuing device, in the order in which the core of ``HandoffTable`` wants them.
 ///
-/// What happens is told through ``events``, which end with `continued` or `failed`.
+/// The steps tell ``events`` what happens. The last event is `continued` or `failed`.
 @ControlLoop
 final class Handoff {
     nonisolated let id = HandoffID()
@@ -39,27 +39,27 @@ final class Handoff {
     var continuation: BatonTransport.Stream?
     /// Browsers of the page's team that were not told of it.
     var browsers: [ApplicationChoice.Candidate] = []
-    /// What the application is told of the document; nil before the document is fetched.
+    /// The reports to the application about the document; nil before the document is fetched.
     var reporter: DocumentReporter?
     /// How far the document is, in all attempts.
     let progress = LatestProgress()
     /// It ended because the user of this device has switched Handoff off.
     private(set) var wasSwitchedOff = false
-    /// What the origin has sent; nil before it did.
+    /// The payload as the origin sent it; nil before it did.
     private var payload: WireActivityPayload?
     /// The same with the files of this device in it.
     private var arrival: SharedFiles.Arrival?
-    /// What was continued, so far.
+    /// The parts that were continued so far.
     private var result = WireAcceptEvent.Continued()
     private var isContinued = false
-    /// What was continued, once it was and its origin has been told, if it could be.
+    /// The result, once the activity was continued and its origin was told, if it could be.
     private(set) var continued: WireAcceptEvent.Continued?
     /// Under which id the origin offers the activity: another one when it was offered anew.
     var activityID: Data
     /// Which document of the origin the activity's is, what it is called there and how large it is, as it was last
     /// told.
     var known: (identity: DocumentIdentity, title: String, size: UInt64)
-    /// What the user chose of several applications, as whoever asked says.
+    /// The user's choice of several applications, as the asker says.
     nonisolated let choices: AsyncStream<String>
     private nonisolated let choice: AsyncStream<String>.Continuation
 
@@ -137,7 +137,7 @@ final class Handoff {
         try await progress.repeating({ [events] in events.send(.progress($0)) }, during: work)
     }
 
-    /// Whoever asked is told that the activity is continued.
+    /// Tells the asker that the activity is continued.
     func tellContinued() {
         isContinued = true
         events.send(.continued(result))

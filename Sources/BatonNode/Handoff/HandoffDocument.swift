@@ -42,8 +42,8 @@ final class HandoffDocument {
         self.place = place
     }
 
-    /// What the origin describes it as. It is asked once, because what it sends from then on is that and nothing else;
-    /// and again when that has changed, which makes no other document of it: one was accepted.
+    /// The description by the origin. The origin is asked once, because from then on it sends that and nothing else. It
+    /// is asked again when that has changed. It stays the same document: one was accepted.
     func description() async throws(HandoffError) -> DocumentDescription {
         let asking: Task<DocumentDescription, any Error>
         if let describing {
@@ -73,7 +73,7 @@ final class HandoffDocument {
                 .documentUnreadable,
                 "the other device offers another document in the place of \(first.label): accept it again")
         }
-        // What was put in its place is it from now on, and may be moved in its turn.
+        // A file that was put in its place is the document from now on, and may be moved in its turn.
         self.first = (first.label, description.identity, first.sharedURL)
         var bound = description
         bound.sharedURL = first.sharedURL

@@ -8,9 +8,9 @@ import BatonMessages
 import struct SystemPackage.FilePath
 
 extension Handoff {
-    /// Who continues the activity here.
+    /// The program that continues the activity here.
     enum Recipient: Sendable {
-        /// Whoever asked, who is told everything by events.
+        /// The asker, which is told everything by events.
         case asker
         /// An application, launched if need be.
         case application(ApplicationChoice.Candidate)
@@ -31,9 +31,9 @@ extension Handoff {
         /// The folder that a document goes to, opened when the user said yes; `nil` asks for the payload only.
         let destination: DestinationFolder?
         var recipient = Recipient.asker
-        /// Whoever asked opens continuation streams: the claim is kept until ``finish()``.
+        /// The asker opens continuation streams: the claim is kept until they go.
         var keepsClaim = false
-        /// Whoever asked wants to see the payload, and takes nothing over.
+        /// The asker wants to see the payload, and takes nothing over.
         var printsOnly = false
         /// The rule that accepts it; `nil` where the user does.
         var rule: AcceptPolicy.Rule?
@@ -41,10 +41,10 @@ extension Handoff {
         var takesReplacement = false
         /// Older copies of the document on this device: what they have is not sent.
         var copies: [FilePath] = []
-        /// What the document is called here.
+        /// The name of the document here.
         var naming = DocumentNaming.own
 
-        /// What has come has to be of the type, the team and the kind of what was accepted.
+        /// Requires the type, the team and the kind that were accepted.
         ///
         /// - Throws: `refused`; `noSuchActivity` where it is no document any more, which it may be again.
         func requireAccepted(_ summary: WireActivitySummary) throws(HandoffError) {

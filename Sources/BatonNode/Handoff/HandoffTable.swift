@@ -124,7 +124,7 @@ final class HandoffTable {
             guard let handoff = self[id], handoff.isOf(plan.activity), handoff.continued == nil else { continue }
             cancel(handoff)
             await untilEnded(id, by: .now + Self.endGrace)
-            // What was offered anew may be another version than the one that is in place now.
+            // An activity that was offered anew may be another version than the one in place.
             guard let continued = handoff.continued, handoff.activityID == plan.activity.id else { continue }
             return continued
         }

@@ -18,7 +18,7 @@ final class ReadQueue {
 
     /// Waits for the turn, which ``leave()`` ends.
     ///
-    /// Who waits is not told of a cancellation: the tasks of the local socket end with their streams, and find out when
+    /// A cancellation does not end the wait. The tasks of the local socket end with their streams, and find out when
     /// their turn comes.
     ///
     /// - Throws: `limitExceeded` where ``bound`` wait already.
