@@ -153,7 +153,7 @@ package struct Handoffs<W: World>: Sendable {
 
     /// Forgets a handoff that has not begun.
     package mutating func forget(_ id: HandoffID) {
-        handoffs.removeAll { $0.id == id && $0.step == nil }
+        if let handoff = self[id], handoff.step == nil { end(id) }
     }
 
     /// The asker has gone, and the handoff goes on without them.
@@ -204,9 +204,7 @@ package struct Handoffs<W: World>: Sendable {
             return fail(id, because: failure)
         }
         switch (handoff.step, outcome) {
-        case (.release, _):
-            handoffs.removeAll { $0.id == id }
-            effects.append(.ended(id))
+        case (.release, _): end(id)
         case (.fail(let failure), _): go(id, to: .release(because: failure))
         case (.hold, _): go(id, to: .release(because: nil))
         case (.commit(let start), .failed(let failure)): commitFailed(id, since: start, because: failure)
@@ -324,6 +322,11 @@ package struct Handoffs<W: World>: Sendable {
         if case .cancelled(let reason, _) = handoff.fate { failure = reason }
         if handoff.mayHaveMoved { failure = W.failure(.mayHaveMoved(from: handoff.ask.origin)) }
         go(id, to: .fail(failure))
+    }
+
+    private mutating func end(_ id: HandoffID) {
+        handoffs.removeAll { $0.id == id }
+        effects.append(.ended(id))
     }
 
     private mutating func go(_ id: HandoffID, to step: Step) {
