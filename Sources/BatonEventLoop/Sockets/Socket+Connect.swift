@@ -17,12 +17,7 @@ extension Socket {
         to address: SocketAddress, on loop: EventLoop, timeout: Duration = .seconds(10)
     ) async throws(SocketError) -> Socket {
         let attempt = ConnectAttempt(to: address, on: loop)
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { attempt.start(timeout: timeout, continuation: $0) }
-        } onCancel: {
-            attempt.cancel()
-        }
-        return try attempt.takeResult()
+        return try await attempt.run(timeout: timeout)
     }
 
     /// The greatest number of addresses that ``connect(toAnyOf:on:stagger:timeout:)`` tries.

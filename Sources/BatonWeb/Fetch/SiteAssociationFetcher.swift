@@ -50,34 +50,20 @@ package struct SiteAssociationFetcher: Sendable {
     ///
     /// - Throws: ``SiteAssociationError``. After any error, no application belongs to the host.
     package func association(of host: WebHost) async throws(SiteAssociationError) -> SiteAssociation {
-        let pending = PendingFetch()
+        let cancelled = SiteAssociationError(.cancelled, "nobody waits for it any more")
+        guard !Task.isCancelled else { throw cancelled }
         let configuration = configuration
-        let (seconds, attoseconds) = configuration.time.components
-        let nanoseconds = UInt64(max(0, seconds)) * 1_000_000_000 + UInt64(max(0, attoseconds / 1_000_000_000))
-        let deadline = MonotonicClock.nanoseconds() + nanoseconds
-        let alarm = Task {
-            try await Alarm.sleep(for: configuration.time)
-            pending.end(with: .failure(SiteAssociationError(.timedOut, "\(host) did not answer in time")))
+        let deadline = MonotonicClock.deadline(after: configuration.time) ?? .max
+        let outcome = FirstResult<Result<SiteAssociation, SiteAssociationError>>()
+        try threads.submit {
+            // It may have waited in the queue for longer than anybody does.
+            guard !outcome.isDecided else { return }
+            outcome.decide(Self.fetch(host, configuration, deadline) { outcome.isDecided })
         }
-        defer { alarm.cancel() }
-
-        let outcome = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                pending.wait(with: continuation)
-                do throws(SiteAssociationError) {
-                    try threads.submit {
-                        // It may have waited in the queue for longer than anybody does.
-                        guard !pending.isOver else { return }
-                        pending.end(with: Self.fetch(host, configuration, deadline) { pending.isOver })
-                    }
-                } catch {
-                    pending.end(with: .failure(error))
-                }
-            }
-        } onCancel: {
-            pending.end(with: .failure(SiteAssociationError(.cancelled, "nobody waits for it any more")))
-        }
-        return try outcome.get()
+        let late = SiteAssociationError(.timedOut, "\(host) did not answer in time")
+        return try await outcome.value(
+            ifCancelled: .failure(cancelled), within: configuration.time, else: .failure(late)
+        ).get()
     }
 
     /// Fetches and reads, on the calling thread.
