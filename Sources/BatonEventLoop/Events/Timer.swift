@@ -12,7 +12,15 @@
 ///
 /// Every method is callable from anywhere.
 package final class Timer: Sendable {
-    private let armed: ArmedDeadline
+    private struct State {
+        var deadline: UInt64?
+        /// The time at which the source fires, no later than the deadline.
+        var firing: UInt64?
+        /// Nil only during `init`.
+        var source: EventSource?
+    }
+
+    private let state = Lock(State())
 
     /// Makes a timer that is not armed.
     ///
@@ -20,16 +28,15 @@ package final class Timer: Sendable {
     ///   - loop: the loop of the handler.
     ///   - handler: runs once per arming.
     package init(on loop: EventLoop, handler: @escaping @Sendable () -> Void) {
-        let armed = ArmedDeadline()
-        self.armed = armed
-        armed.begin(
-            EventSource.timer(on: loop) { [weak armed] in
-                if armed?.takeIfDue() == true { handler() }
-            })
+        let source = EventSource.timer(on: loop) { [weak self] in
+            if self?.takeIfDue() == true { handler() }
+        }
+        state.withLock { $0.source = source }
+        source.resume()
     }
 
     deinit {
-        armed.end()
+        state.withLock { $0.source }?.cancel()
     }
 
     /// Arms the timer, in place of the time set before.
@@ -37,53 +44,25 @@ package final class Timer: Sendable {
     /// - Parameter delay: from now; negative is zero, more than 100 years is never. It may fire up to a millisecond
     ///   late, so that wake-ups join.
     package func schedule(after delay: Duration) {
-        armed.set(MonotonicClock.deadline(after: delay))
+        set(MonotonicClock.deadline(after: delay))
     }
 
     /// Arms the timer for a time on the ``MonotonicClock``, in place of the time set before. A past time is now.
     ///
     /// - Parameter nanoseconds: a reading of that clock.
     package func schedule(at nanoseconds: UInt64) {
-        armed.set(nanoseconds)
+        set(nanoseconds)
     }
 
     /// Disarms the timer. It can be armed again.
     package func cancel() {
-        armed.set(nil)
+        set(nil)
     }
 
     /// Whether the timer is armed and has not fired.
-    package var isScheduled: Bool { armed.isSet }
-}
+    package var isScheduled: Bool { state.withLock { $0.deadline != nil } }
 
-/// The deadline that a timer was last armed with, and the Dispatch source that fires then or earlier.
-///
-/// Dispatch may have queued a firing when the timer is armed again or cancelled. That firing finds the deadline gone or
-/// not yet due, and runs nothing.
-private final class ArmedDeadline: Sendable {
-    private struct State {
-        var deadline: UInt64?
-        /// The time at which the source fires, no later than the deadline.
-        var firing: UInt64?
-        var source: EventSource?
-    }
-
-    private let state = Lock(State())
-
-    func begin(_ source: EventSource) {
-        state.withLock { $0.source = source }
-        source.resume()
-    }
-
-    func end() {
-        let source = state.withLock { state in
-            defer { state = State() }
-            return state.source
-        }
-        source?.cancel()
-    }
-
-    func set(_ deadline: UInt64?) {
+    private func set(_ deadline: UInt64?) {
         state.withLock { state in
             state.deadline = deadline
             guard let deadline, deadline < state.firing ?? .max else { return }
@@ -91,10 +70,11 @@ private final class ArmedDeadline: Sendable {
         }
     }
 
-    var isSet: Bool { state.withLock { $0.deadline != nil } }
-
-    /// Takes the deadline if it has passed. Called when the source has fired.
-    func takeIfDue() -> Bool {
+    /// Takes the deadline if it has passed.
+    ///
+    /// Dispatch may have queued a firing when the timer is armed again or cancelled. That firing finds the deadline
+    /// gone or not yet due, and runs nothing.
+    private func takeIfDue() -> Bool {
         let now = MonotonicClock.nanoseconds()
         return state.withLock { state in
             state.firing = nil
