@@ -92,20 +92,6 @@ struct ListenerTests {
         #expect(onLoop.value)
     }
 
-    @Test("While accepting is paused, connections wait")
-    func pause() async throws {
-        let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
-        let accepted = Box<[Socket]>([])
-        listener.pauseAccepting(true)
-        listener.start { socket in accepted.change { $0.append(socket) } }
-        // More connections than one turn of the loop accepts.
-        var sockets: [Socket] = []
-        for _ in 0..<40 { sockets.append(try await Socket.connect(to: listener.localAddress, on: loop)) }
-        #expect(accepted.value.isEmpty)
-        listener.pauseAccepting(false)
-        try await eventually("all accepted") { accepted.value.count == 40 }
-    }
-
     @Test("A closed listener refuses, and drops waiting connections")
     func closed() async throws {
         let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
@@ -343,7 +329,6 @@ extension OwnProcess {
                     #expect(throws: SocketError.self) { _ = try Listener(at: .unix(path), on: loop) }
                     #expect(throws: SocketError.self) { _ = try Listener.onAllAddresses(port: inUse, on: loop) }
                     if round & 1 == 0 { listener.start { _ in count.change { $0 += 1 } } }
-                    if round & 2 == 0 { listener.pauseAccepting(true) }
                     if round & 4 == 0 { _ = try? await Socket.connect(to: listener.localAddress, on: loop) }
                     if round & 8 == 0 { listener.close() }
                 }

@@ -137,17 +137,6 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// Whether the address is unspecified (0.0.0.0, ::).
-    package var isUnspecified: Bool {
-        switch storage {
-        case .ipv4(let value): value == 0
-        case .ipv6(let high, let low, _): high == 0 && low == 0
-        }
-    }
-
-    /// Whether the address is the IPv4 broadcast address (255.255.255.255).
-    package var isBroadcast: Bool { storage == .ipv4(.max) }
-
     private static func isScoped(_ high: UInt64) -> Bool {
         // fe80::/10, and multicast of interface scope and link scope (RFC 4291, 2.7).
         high >> 54 == 0x3fa || high >> 48 & 0xff0f == 0xff01 || high >> 48 & 0xff0f == 0xff02

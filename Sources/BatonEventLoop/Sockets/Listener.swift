@@ -9,8 +9,7 @@ import SystemPackage
 /// resources, it backs off for 100 ms and tries again. Meanwhile the connections wait in the kernel's queue, and
 /// nothing spins. ``close()`` or the end of the last reference stops listening and removes the socket file.
 ///
-/// Every method is callable from anywhere. The owner bounds the number of connections, by closing sockets or by
-/// ``pauseAccepting(_:)``.
+/// Every method is callable from anywhere. The owner bounds the number of connections by closing sockets.
 package final class Listener: Sendable {
     /// The address that it listens on, with the real port if 0 was asked for.
     package let localAddress: SocketAddress
@@ -25,20 +24,14 @@ package final class Listener: Sendable {
     /// The pause after resources have run out.
     private static let backOffTime = Duration.milliseconds(100)
 
-    private struct Pause: OptionSet {
-        let rawValue: UInt8
-        static let notStarted = Pause(rawValue: 1)
-        static let asked = Pause(rawValue: 2)
-        static let outOfResources = Pause(rawValue: 4)
-    }
-
     private struct State {
         /// Nil once closed.
         var descriptor: SharedDescriptor?
         var file: UnixSocketFile?
         var source: ReadinessSource?
         var recovery: Timer?
-        var pauses: Pause = .notStarted
+        /// Whether accepting rests because resources ran out.
+        var isBackingOff = false
         var onAccept: (@Sendable (Socket) -> Void)?
         var onTrouble: (@Sendable (SocketError) -> Void)?
         var isInTrouble = false
@@ -156,18 +149,13 @@ package final class Listener: Sendable {
             state.source = ReadinessSource(.reading, of: descriptor, in: poll) { [weak self] in
                 self?.acceptBatch()
             }
-            let recovery = Timer(on: loop) { [weak self] in self?.change { $0.remove(.outOfResources) } }
+            let recovery = Timer(on: loop) { [weak self] in self?.resume() }
             // Dispatch opens a descriptor when the first timer of the process is armed. This does it before descriptors
             // run out.
             recovery.schedule(after: .zero)
             state.recovery = recovery
         }
-        change { $0.remove(.notStarted) }
-    }
-
-    /// Pauses or resumes accepting. Connections wait in the kernel's queue meanwhile. Not paused at first.
-    package func pauseAccepting(_ paused: Bool) {
-        change { if paused { $0.insert(.asked) } else { $0.remove(.asked) } }
+        resume()
     }
 
     /// Stops listening, removes the socket file, and drops connections that were not accepted. Idempotent.
@@ -183,10 +171,9 @@ package final class Listener: Sendable {
         dropped.source?.cancel()
     }
 
-    private func change(_ body: (inout Pause) -> Void) {
+    private func resume() {
         state.withLock { state in
-            body(&state.pauses)
-            guard state.pauses.isEmpty else { return state.source?.suspend() ?? () }
+            state.isBackingOff = false
             do throws(SocketError) {
                 try state.source?.resume()
             } catch {
@@ -210,7 +197,7 @@ package final class Listener: Sendable {
 
     private func acceptOne() -> Attempt {
         state.withLock { state in
-            guard let descriptor = state.descriptor, let onAccept = state.onAccept, state.pauses.isEmpty else {
+            guard let descriptor = state.descriptor, let onAccept = state.onAccept, !state.isBackingOff else {
                 return .nothing
             }
             // Checked before the call, because an accepted connection cannot be put back.
@@ -249,7 +236,7 @@ package final class Listener: Sendable {
     ///
     /// - Returns: the handler to tell, if this failure is the first in a row.
     private func backOff(for failure: SocketError, _ state: inout State) -> (@Sendable (SocketError) -> Void)? {
-        state.pauses.insert(.outOfResources)
+        state.isBackingOff = true
         state.source?.suspend()
         state.recovery?.schedule(after: Self.backOffTime)
         defer { state.isInTrouble = true }
