@@ -26,7 +26,7 @@ import Testing
     @Test("A lease takes half of what is left, and goes back with its last reference")
     func leases() {
         let part = ByteBudget(bytes: 100).part(reserved: 20, ceiling: 80)
-        var first: ByteBudget.Lease? = part.lease(atMost: 30)
+        var first: ByteReservation? = part.lease(atMost: 30)
         let second = part.lease(atMost: 30)
         let third = part.lease(atMost: 30)
         #expect([first?.bytes, second.bytes, third.bytes] == [30, 25, 12])

@@ -88,14 +88,14 @@ package final class ByteBudget: Sendable {
         /// Takes half of the available bytes, so that the next caller gets some as well. They go back with the last
         /// reference.
         ///
-        /// - Parameter most: an upper bound; the lease may have fewer bytes, even none.
-        package func lease(atMost most: Int) -> Lease {
+        /// - Parameter most: an upper bound; the reservation may have fewer bytes, even none.
+        package func lease(atMost most: Int) -> ByteReservation {
             let bytes = budget.state.withLock { state in
                 let bytes = max(0, min(most, available(state) / 2))
                 change(&state, by: bytes)
                 return bytes
             }
-            return Lease(bytes: bytes, of: self)
+            return ByteReservation(in: self, holding: bytes)
         }
 
         private func available(_ state: State) -> Int {
@@ -108,22 +108,6 @@ package final class ByteBudget: Sendable {
             precondition(before + bytes >= 0, "no more is given back than was taken")
             state.held[number] = before + bytes
             state.common -= max(0, before + bytes - reserved) - max(0, before - reserved)
-        }
-    }
-
-    /// Bytes of a part, held as long as this object lives.
-    package final class Lease: Sendable {
-        /// The number of bytes.
-        package let bytes: Int
-        private let part: Part
-
-        fileprivate init(bytes: Int, of part: Part) {
-            self.bytes = bytes
-            self.part = part
-        }
-
-        deinit {
-            part.giveBack(bytes)
         }
     }
 }

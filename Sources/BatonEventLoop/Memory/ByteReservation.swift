@@ -5,23 +5,27 @@
 ///
 /// Safe to use from any thread; no call waits.
 package final class ByteReservation: Sendable {
-    private let held = Lock(0)
+    private let held: Lock<Int>
     private let take: @Sendable (Int) -> Bool
     private let giveBack: @Sendable (Int) -> Void
 
-    /// Makes an empty reservation.
+    /// Makes a reservation.
     ///
     /// - Parameters:
+    ///   - bytes: the bytes that were taken for it before; none by default.
     ///   - take: takes more bytes. Returns false, and takes none, if there are not enough.
     ///   - giveBack: gives bytes back.
-    package init(take: @escaping @Sendable (Int) -> Bool, giveBack: @escaping @Sendable (Int) -> Void) {
+    package init(
+        holding bytes: Int = 0, take: @escaping @Sendable (Int) -> Bool, giveBack: @escaping @Sendable (Int) -> Void
+    ) {
+        held = Lock(bytes)
         self.take = take
         self.giveBack = giveBack
     }
 
-    /// Makes an empty reservation in a part of a budget.
-    package convenience init(in part: ByteBudget.Part) {
-        self.init(take: { part.take($0) }, giveBack: { part.giveBack($0) })
+    /// Makes a reservation in a part of a budget, with bytes that were taken from it before.
+    package convenience init(in part: ByteBudget.Part, holding bytes: Int = 0) {
+        self.init(holding: bytes, take: { part.take($0) }, giveBack: { part.giveBack($0) })
     }
 
     deinit {

@@ -39,9 +39,9 @@ package actor Connection {
     private let budget: ReceiveBudget?
     /// The budget for requests of the peer; `nil` without one.
     let requests: RequestShare?
-    /// The bytes that the peer may make this connection hold. They are given back with the last reference to the
+    /// The bytes above the floor that the peer may make this connection hold. They are given back with the last reference to the
     /// connection, because received bytes can be read after its end.
-    private var share: ReceiveShare?
+    private var share: ByteReservation?
 
     var state = State.handshaking {
         didSet {
@@ -266,7 +266,8 @@ package actor Connection {
         guard let budget, share == nil else { return }
         let share = budget.share()
         self.share = share
-        session.widenConnectionWindow(to: min(share.bytes, budget.initialWindow), maximum: share.bytes)
+        let bytes = budget.floor + share.bytes
+        session.widenConnectionWindow(to: min(bytes, budget.initialWindow), maximum: bytes)
         streams.widen(window: session.connectionWindow)
     }
 

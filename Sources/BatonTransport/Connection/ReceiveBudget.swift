@@ -68,20 +68,6 @@ package final class ReceiveBudget: Sendable {
         return limits
     }
 
-    /// A connection's share: its floor and half of the bytes that are left. They go back with the last reference.
-    func share() -> ReceiveShare {
-        ReceiveShare(floor: floor, above: part.lease(atMost: max(0, maximumWindow - floor)))
-    }
-}
-
-/// The received bytes that one connection may hold.
-final class ReceiveShare: Sendable {
-    /// The number of bytes, with the floor.
-    let bytes: Int
-    private let lease: ByteBudget.Lease
-
-    fileprivate init(floor: Int, above lease: ByteBudget.Lease) {
-        bytes = floor + lease.bytes
-        self.lease = lease
-    }
+    /// A connection's share above its floor: half of the bytes that are left. They go back with the last reference.
+    func share() -> ByteReservation { part.lease(atMost: max(0, maximumWindow - floor)) }
 }
