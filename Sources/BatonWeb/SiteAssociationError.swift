@@ -2,44 +2,34 @@
 
 /// Why it is not known which applications belong to a host: a code to act on and a sentence for the log.
 package struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of failure. A struct and not an enum, so that a new code breaks no `switch`.
-    package struct Code: Sendable, Hashable, CustomStringConvertible {
-        fileprivate enum Kind: String, Sendable {
-            case unreachable, addressRefused, timedOut, certificateRefused, insecure
-            case redirected, notThere, tooLarge, signatureRefused, malformed
-            case busy, cancelled, library
-        }
-        fileprivate let kind: Kind
-
+    /// The kind of failure.
+    package enum Code: Sendable, Hashable {
         /// The host has no address, or does not answer there.
-        package static let unreachable = Code(kind: .unreachable)
+        case unreachable
         /// Every address of the host is private or special.
-        package static let addressRefused = Code(kind: .addressRefused)
+        case addressRefused
         /// The host did not answer in time.
-        package static let timedOut = Code(kind: .timedOut)
+        case timedOut
         /// The host's certificate is not by a trusted authority, is expired, or is for another host.
-        package static let certificateRefused = Code(kind: .certificateRefused)
+        case certificateRefused
         /// The host speaks no TLS of version 1.2 or later, or broke off.
-        package static let insecure = Code(kind: .insecure)
+        case insecure
         /// The host sends elsewhere.
-        package static let redirected = Code(kind: .redirected)
+        case redirected
         /// The host has no such file.
-        package static let notThere = Code(kind: .notThere)
+        case notThere
         /// The file or the header of the answer is larger than it may be.
-        package static let tooLarge = Code(kind: .tooLarge)
+        case tooLarge
         /// The file is signed, and the signature is not believed.
-        package static let signatureRefused = Code(kind: .signatureRefused)
+        case signatureRefused
         /// The file has not the required form.
-        package static let malformed = Code(kind: .malformed)
+        case malformed
         /// Too many files are asked for at once.
-        package static let busy = Code(kind: .busy)
+        case busy
         /// The caller no longer waits.
-        package static let cancelled = Code(kind: .cancelled)
+        case cancelled
         /// libcurl is not installed, or failed on its own account.
-        package static let library = Code(kind: .library)
-
-        /// The name of the code, stable enough for logs.
-        package var description: String { kind.rawValue }
+        case library
     }
 
     /// The code to act on.
@@ -57,7 +47,7 @@ package struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConv
 
     /// How long to go by the failure before the host is asked again.
     var validity: Validity {
-        switch code.kind {
+        switch code {
         case .redirected, .notThere, .tooLarge, .signatureRefused, .malformed, .certificateRefused, .addressRefused:
             .answer
         case .unreachable, .timedOut, .insecure: .outage

@@ -3,34 +3,26 @@
 /// The reason why a signed message was refused: a code for programs, a sentence for people, and OpenSSL's reason for
 /// the log.
 package struct CMSError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of failure. A struct and not an enum, so that a new code does not break the source of callers.
-    package struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Kind: String, Sendable {
-            case malformed, tooLarge, noContent, signers, weakDigest, signatureWrong, untrusted, wrongHost, library
-        }
-        private let kind: Kind
-
+    /// The kind of failure.
+    package enum Code: Sendable, Hashable {
         /// The bytes are not exactly one CMS SignedData in DER (RFC 5652).
-        package static let malformed = Code(kind: .malformed)
+        case malformed
         /// The message is larger than ``CMSVerifier/maximumBytes``.
-        package static let tooLarge = Code(kind: .tooLarge)
+        case tooLarge
         /// The message is a detached signature, or its content is not plain data.
-        package static let noContent = Code(kind: .noContent)
+        case noContent
         /// The message has no signer, or more than one.
-        package static let signers = Code(kind: .signers)
+        case signers
         /// The digest of the signature is not SHA-2.
-        package static let weakDigest = Code(kind: .weakDigest)
+        case weakDigest
         /// The signature does not match the content, or the signer's certificate is missing.
-        package static let signatureWrong = Code(kind: .signatureWrong)
+        case signatureWrong
         /// The signer's certificate is not issued by a trusted authority, is expired, or is not that of an SSL server.
-        package static let untrusted = Code(kind: .untrusted)
+        case untrusted
         /// The signer's certificate is good, but names another host.
-        package static let wrongHost = Code(kind: .wrongHost)
+        case wrongHost
         /// OpenSSL itself failed: out of memory, no trust store.
-        package static let library = Code(kind: .library)
-
-        /// The name of the code, stable enough for logs.
-        package var description: String { kind.rawValue }
+        case library
     }
 
     /// The kind of failure.

@@ -6,9 +6,6 @@ import COpenSSL
 extension TLSSession {
     // MARK: - From the network
 
-    /// The number of bytes that ``receive(_:)`` takes now, up to ``TLSLimits/bufferedInput``.
-    package var receivableBytes: Int { bio.input.freeSpace }
-
     /// Takes ciphertext from the network: all of it, or none.
     ///
     /// This copies. ``receive(_:into:deliver:)`` decrypts straight from the caller's bytes instead.
@@ -194,25 +191,8 @@ extension TLSSession {
     /// Whether there is ciphertext to send.
     package var hasOutput: Bool { bio.output.count > 0 }
 
-    /// The number of bytes of ciphertext that wait to be sent.
-    package var pendingOutput: Int { bio.output.count }
-
     /// Moves ciphertext for the network into the buffer. Returns the number of bytes, 0 if there are none.
     package func nextOutput(into target: UnsafeMutableRawBufferPointer) -> Int {
         bio.output.read(into: target)
-    }
-
-    /// Passes waiting ciphertext to `send` without a copy.
-    ///
-    /// - Parameter send: gets the oldest bytes, valid only during the call, and returns how many the network took. It
-    ///   may get only a part (the buffer is a ring), and never none. It must not call this session.
-    /// - Returns: the result of `send`; 0 if nothing waits, without calling it.
-    package func sendOutput<Failure: Error>(
-        _ send: (UnsafeRawBufferPointer) throws(Failure) -> Int
-    ) throws(Failure) -> Int {
-        guard bio.output.count > 0 else { return 0 }
-        let taken = try send(bio.output.front)
-        bio.output.drop(taken)
-        return taken
     }
 }

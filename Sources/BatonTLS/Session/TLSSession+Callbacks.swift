@@ -99,12 +99,6 @@ extension TLSSession {
         isComplete ? verifiedPeer : nil
     }
 
-    /// The peer's certificate in DER. Nil until the handshake is complete.
-    package var peerCertificate: [UInt8]? {
-        guard isComplete, let certificate = shim_SSL_peer_certificate(pointer) else { return nil }
-        return Certificate(retaining: certificate).der
-    }
-
     /// The negotiated application protocol (RFC 7301); nil before.
     package var negotiatedProtocol: String? {
         var bytes: UnsafePointer<UInt8>?
@@ -112,26 +106,5 @@ extension TLSSession {
         SSL_get0_alpn_selected(pointer, &bytes, &count)
         guard let bytes, count > 0 else { return nil }
         return String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
-    }
-
-    /// The negotiated version, by OpenSSL's name: "TLSv1.3".
-    package var negotiatedVersion: String {
-        String(cString: SSL_get_version(pointer))
-    }
-
-    /// The negotiated cipher suite, by its name in RFC 8446; nil before.
-    package var negotiatedCipher: String? {
-        SSL_get_current_cipher(pointer).flatMap { SSL_CIPHER_get_name($0) }.map { String(cString: $0) }
-    }
-
-    /// The negotiated key exchange, by its name in IANA's registry, but in OpenSSL's case; nil until the handshake is
-    /// complete.
-    package var negotiatedGroup: String? {
-        // Before that, OpenSSL 3.0 reads it from a session that does not exist yet.
-        guard isComplete else { return nil }
-        // SSL_get_negotiated_group is a macro over this; 0 is none.
-        let group = SSL_ctrl(pointer, SSL_CTRL_GET_NEGOTIATED_GROUP, 0, nil)
-        guard group != 0 else { return nil }
-        return SSL_group_to_name(pointer, Int32(truncatingIfNeeded: group)).map { String(cString: $0) }
     }
 }

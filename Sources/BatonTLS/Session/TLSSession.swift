@@ -5,8 +5,7 @@ import COpenSSL
 
 /// One end of a TLS connection, memory to memory: one SSL, without socket, clock or thread.
 ///
-/// Ciphertext from the network goes in through ``receive(_:)``, and out through ``nextOutput(into:)`` or
-/// ``sendOutput(_:)``. Plaintext goes through ``write(_:)`` and ``read(into:)``. Check ``hasOutput`` after every call,
+/// Ciphertext from the network goes in through ``receive(_:)``, and out through ``nextOutput(into:)``. Plaintext goes through ``write(_:)`` and ``read(into:)``. Check ``hasOutput`` after every call,
 /// because reading can cause output too. The owner calls ``handshake()`` until it is complete. A client calls it at
 /// once, because it sends first.
 ///

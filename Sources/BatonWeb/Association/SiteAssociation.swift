@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonApplications
 import FoundationEssentials
 
 /// A site's file `apple-app-site-association`: the applications that may continue activities on its pages.
@@ -51,14 +52,7 @@ package struct SiteAssociation: Sendable, Hashable {
 
     private static func isIdentifier(_ text: String) -> Bool {
         text.utf8.count <= maximumIdentifierLength && text.utf8.contains(UInt8(ascii: "."))
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    true
-                case _: false
-                }
-            }
+            && DottedName.isPlain(text)
     }
 
     private struct Content: Decodable {
