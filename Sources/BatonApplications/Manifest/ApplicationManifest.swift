@@ -83,7 +83,7 @@ package struct ApplicationManifest: Sendable, Hashable {
 }
 
 /// A kind of document whose editing an application continues: an entry of `CFBundleDocumentTypes`.
-package struct DocumentType: Sendable, Hashable {
+package struct DocumentType: Sendable, Hashable, Codable {
     /// The type of the activity that editing such a document is (`NSUbiquitousDocumentUserActivityType`).
     package let activityType: String
     /// File name extensions without the dot, in lower case (`CFBundleTypeExtensions`).

@@ -44,14 +44,7 @@ package struct ApplicationRegistry: Sendable {
             seen.insert(manifest.identifier)
             result.applications.append(manifest)
         }
-        for (path, content) in readRegistered() {
-            switch content {
-            case .success(let manifest): add(manifest, at: path)
-            case .failure(let error):
-                result.problems.append(InstalledApplications.Problem(path: path, reason: error.problem))
-            }
-        }
-        for (path, content) in readDesktopEntries() {
+        for (path, content) in readRegistered() + readDesktopEntries() {
             switch content {
             case .success(let manifest): add(manifest, at: path)
             case .failure(let error):
@@ -64,45 +57,43 @@ package struct ApplicationRegistry: Sendable {
 
     // MARK: - What is on disk
 
-    private mutating func readRegistered() -> [(FilePath, Result<ApplicationManifest, ApplicationManifestError>)] {
-        let names = ((try? registeredNames()) ?? []).sorted()
-        var fresh: [FilePath: Cached<ApplicationManifest>] = [:]
-        var read: [(FilePath, Result<ApplicationManifest, ApplicationManifestError>)] = []
-        for name in names {
-            let path = folder.appending(name)
-            let entry = registered[path].flatMap { $0.isCurrent(path) ? $0 : nil } ?? Cached(path, Self.manifest)
-            guard let entry else { continue }
-            fresh[path] = entry
-            read.append((path, entry.content))
+    private typealias Reading = (FilePath, Result<ApplicationManifest, ApplicationManifestError>)
+
+    private mutating func readRegistered() -> [Reading] {
+        let paths = ((try? registeredNames()) ?? []).sorted().map { folder.appending($0) }
+        return Self.read(paths.map { ($0, $0) }, &registered) { (path) throws(ApplicationManifestError) in
+            try Self.manifest(path)
         }
-        registered = fresh
-        return read
     }
 
-    private mutating func readDesktopEntries() -> [(FilePath, Result<ApplicationManifest, ApplicationManifestError>)] {
-        var fresh: [FilePath: Cached<DesktopApplication?>] = [:]
-        var read: [(FilePath, Result<ApplicationManifest, ApplicationManifestError>)] = []
+    private mutating func readDesktopEntries() -> [Reading] {
         let entries = desktopEntries
-        for (id, path) in entries.files() {
-            let entry =
-                desktop[path].flatMap { $0.isCurrent(path) ? $0 : nil }
-                ?? Cached(path) { (path) throws(ApplicationManifestError) in
-                    try DesktopApplication.read(path, id: id, locale: entries.locale)
-                }
-            guard let entry else { continue }
-            fresh[path] = entry
-            switch entry.content {
+        let files = entries.files().map { ($0.path, $0) }
+        let read = Self.read(files, &desktop) { (file) throws(ApplicationManifestError) in
+            try DesktopApplication.read(file.path, id: file.id, locale: entries.locale)
+        }
+        return read.compactMap { path, content in
+            switch content {
             case .success(let application):
                 // An application is installed only if its program exists.
-                if let application, entries.isPresent(application.tryExec) {
-                    read.append((path, .success(application.manifest)))
-                }
-            case .failure(let error):
-                read.append((path, .failure(error)))
+                application.flatMap { entries.isPresent($0.tryExec) ? (path, .success($0.manifest)) : nil }
+            case .failure(let error): (path, .failure(error))
             }
         }
-        desktop = fresh
-        return read
+    }
+
+    /// The contents of files, read where the cache has none that is current.
+    private static func read<File, Content: Sendable>(
+        _ files: [(FilePath, File)], _ cache: inout [FilePath: Cached<Content>],
+        _ read: (File) throws(ApplicationManifestError) -> Content
+    ) -> [(FilePath, Result<Content, ApplicationManifestError>)] {
+        var fresh: [FilePath: Cached<Content>] = [:]
+        defer { cache = fresh }
+        return files.compactMap { path, file in
+            let known = cache[path].flatMap { $0.isCurrent(path) ? $0 : nil }
+            fresh[path] = known ?? Cached(path) { (_) throws(ApplicationManifestError) in try read(file) }
+            return fresh[path].map { (path, $0.content) }
+        }
     }
 
     private static func manifest(_ path: FilePath) throws(ApplicationManifestError) -> ApplicationManifest {

@@ -8,12 +8,6 @@ struct RegisteredManifest: Codable {
     /// The form that this code writes, and the only one that it reads.
     static let format = 1
 
-    private struct Document: Codable {
-        let activityType: String
-        let fileExtensions: [String]
-        let contentTypes: [String]
-    }
-
     private struct Version: Decodable {
         let format: Int
     }
@@ -23,7 +17,7 @@ struct RegisteredManifest: Codable {
     private let name: String
     private let team: String
     private let activityTypes: [String]
-    private let documentTypes: [Document]
+    private let documentTypes: [DocumentType]
     private let associatedDomains: [String]
     private let versions: [String: String]
     private let command: [String]
@@ -37,9 +31,7 @@ struct RegisteredManifest: Codable {
         name = manifest.name
         team = manifest.team
         activityTypes = manifest.activityTypes
-        documentTypes = manifest.documentTypes.map {
-            Document(activityType: $0.activityType, fileExtensions: $0.fileExtensions, contentTypes: $0.contentTypes)
-        }
+        documentTypes = manifest.documentTypes
         associatedDomains = manifest.associatedDomains.map(\.description)
         versions = manifest.readableVersions.statements.mapValues(ReadableVersions.text)
         command = manifest.command
@@ -86,12 +78,9 @@ struct RegisteredManifest: Codable {
         for (type, text) in versions { statements[type] = try ReadableVersions.range(text, of: type) }
         return try ApplicationManifest(
             identifier: identifier, name: name, team: team, activityTypes: activityTypes,
-            documentTypes: documentTypes.map {
-                DocumentType(
-                    activityType: $0.activityType, fileExtensions: $0.fileExtensions, contentTypes: $0.contentTypes)
-            },
-            associatedDomains: domains, readableVersions: ReadableVersions(statements), command: command,
-            needsTerminal: needsTerminal, desktopEntry: desktopEntry,
+            documentTypes: documentTypes, associatedDomains: domains,
+            readableVersions: ReadableVersions(statements), command: command, needsTerminal: needsTerminal,
+            desktopEntry: desktopEntry,
             source: .registered(from: registeredFrom.map { FilePath($0) }))
     }
 }
