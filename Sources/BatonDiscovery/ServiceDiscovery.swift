@@ -158,13 +158,13 @@ package actor ServiceDiscovery {
     /// Gives the verdict that the owner can read this instance. Every new record of it is told from now on, and it is
     /// never forgotten while it is on the network.
     package nonisolated func keep(_ instance: String) {
-        submit { $0.keepQuery(instance) }
+        submit { $0.listen(for: instance, isKept: true) }
     }
 
     /// Gives the verdict that the owner can read this instance, but that it may be a copy of another. Every new record
     /// is told, but the instance may be forgotten when too many are on the network. It ends ``keep(_:)``.
     package nonisolated func follow(_ instance: String) {
-        submit { $0.followQuery(instance) }
+        submit { $0.listen(for: instance, isKept: false) }
     }
 
     /// Gives the verdict that the owner has no use for this instance. It is not queried again for 10 minutes.

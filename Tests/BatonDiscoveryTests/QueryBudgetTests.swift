@@ -167,14 +167,14 @@ import Testing
         #expect(bench.budget.appear("late", now: bench.now) == "rejected")
         // One that is followed is not in vain, and of those that were never looked at the first has to go.
         let waiting = (0..<(bound - 1)).map { "n\($0)" }.filter { !bench.open.contains($0) }
-        bench.budget.follow(waiting[0])
+        bench.budget.hear(waiting[0], isKept: false)
         #expect(bench.budget.appear("later", now: bench.now) == waiting[1])
     }
 
     @Test func trackedInstancesAreBoundedAndKnownOnesStay() {
         var bench = Bench()
         bench.appear("friend")
-        bench.budget.keep("friend")
+        bench.budget.hear("friend", isKept: true)
         let bound = QueryBudget.Limits().tracked
         for index in 0..<(bound + 76) { _ = bench.budget.appear("n\(index)", now: bench.now) }
         bench.settle()
@@ -186,7 +186,7 @@ import Testing
         var bench = Bench()
         for index in 0..<100 {
             bench.appear("n\(index)")
-            bench.budget.keep("n\(index)")
+            bench.budget.hear("n\(index)", isKept: true)
             bench.settle()
         }
         #expect(bench.budget.usage == (100, 0) && bench.opened.count == 100)
@@ -197,7 +197,7 @@ import Testing
     @Test func aKeptInstanceIsNotQueriedAgainInAFlood() {
         var bench = Bench()
         bench.appear("friend")
-        bench.budget.keep("friend")
+        bench.budget.hear("friend", isKept: true)
         for index in 0..<200 { bench.appear("n\(index)") }
         bench.advance(to: .seconds(60))
         #expect(bench.budget.isHeard("friend"))
@@ -210,7 +210,7 @@ import Testing
         bench.advance(to: .milliseconds(300))
         let late = "n0"
         #expect(!bench.open.contains(late) || bench.open.count == 16)
-        bench.budget.keep(late)
+        bench.budget.hear(late, isKept: true)
         bench.settle()
         #expect(bench.budget.isHeard(late))
         #expect(bench.budget.usage.kept == 1)
@@ -220,14 +220,14 @@ import Testing
         var bench = Bench()
         for index in 0..<10 {
             bench.appear("n\(index)")
-            bench.budget.follow("n\(index)")
+            bench.budget.hear("n\(index)", isKept: false)
             bench.settle()
         }
         #expect(bench.budget.usage == (0, 0) && bench.budget.isHeard("n0"))
-        bench.budget.keep("n0")
+        bench.budget.hear("n0", isKept: true)
         bench.settle()
         #expect(bench.budget.usage == (1, 0))
-        bench.budget.follow("n0")
+        bench.budget.hear("n0", isKept: false)
         bench.settle()
         #expect(bench.budget.usage == (0, 0) && bench.budget.isHeard("n0"))
     }
@@ -241,7 +241,7 @@ import Testing
         for _ in 0..<1000 {
             guard let name = bench.open.subtracting(heard).first else { break }
             heard.insert(name)
-            bench.budget.follow(name)
+            bench.budget.hear(name, isKept: false)
             bench.settle()
         }
         #expect(heard.count == 1000)
@@ -313,7 +313,7 @@ import Testing
     @Test func whatWasRejectedIsReconsideredAtOnce() {
         var bench = Bench()
         bench.appear("friend", "a", "b")
-        bench.budget.keep("friend")
+        bench.budget.hear("friend", isKept: true)
         for name in ["a", "b", "gone"] { bench.budget.reject(name, now: bench.now) }
         bench.settle()
         bench.advance(to: .seconds(100))
@@ -326,7 +326,7 @@ import Testing
     @Test func afterAResetKeptInstancesAreQueriedFirst() {
         var bench = Bench()
         bench.appear("friend")
-        bench.budget.keep("friend")
+        bench.budget.hear("friend", isKept: true)
         bench.settle()
         bench.budget.reset()
         for index in 0..<16 { bench.appear("old\(index)") }
@@ -345,9 +345,9 @@ import Testing
             switch generator.next() % 9 {
             case 0...2: _ = bench.budget.appear(name, now: bench.now)
             case 3: bench.budget.disappear(name)
-            case 4, 5: bench.budget.keep(name)
+            case 4, 5: bench.budget.hear(name, isKept: true)
             case 6: bench.budget.reject(name, now: bench.now)
-            case 7: bench.budget.follow(name)
+            case 7: bench.budget.hear(name, isKept: false)
             default:
                 if bench.open.remove(name) != nil { bench.budget.fail(name, now: bench.now) }
             }

@@ -155,26 +155,13 @@ struct QueryBudget {
         release(name, from: instance.phase)
     }
 
-    /// The owner can read the instance, wants every record of it, and it is not to be forgotten.
-    mutating func keep(_ name: String) {
+    /// The owner wants every record of the instance. A kept instance is not forgotten. Another one may be, for a new one
+    /// when there are too many.
+    mutating func hear(_ name: String, isKept: Bool) {
         rejections[name] = nil
         guard var instance = instances[name] else { return }
-        instance.isKnown = true
-        instance.isFollowed = false
-        hear(name, instance)
-    }
-
-    /// The owner wants every record of the instance. It may be forgotten for a new one when there are too many.
-    mutating func follow(_ name: String) {
-        rejections[name] = nil
-        guard var instance = instances[name] else { return }
-        instance.isKnown = false
-        instance.isFollowed = true
-        hear(name, instance)
-    }
-
-    private mutating func hear(_ name: String, _ instance: Instance) {
-        var instance = instance
+        instance.isKnown = isKept
+        instance.isFollowed = !isKept
         switch instance.phase {
         case .heard: break
         case .probing:

@@ -70,20 +70,9 @@ extension ServiceDiscovery {
         }
     }
 
-    /// Takes the verdict to keep an instance.
-    func keepQuery(_ name: String) {
-        budget.keep(name)
-        listen(for: name)
-    }
-
-    /// Takes the verdict to follow an instance.
-    func followQuery(_ name: String) {
-        budget.follow(name)
-        listen(for: name)
-    }
-
-    /// Tells what came before the verdict, and what comes from now on.
-    private func listen(for name: String) {
+    /// Takes the verdict to keep or follow an instance. Tells what came before it, and what comes from now on.
+    func listen(for name: String, isKept: Bool) {
+        budget.hear(name, isKept: isKept)
         if let query = queries[name] {
             for record in [query.history.current, query.heard] {
                 if let record, record.text != told[name]?.text { tell(record, of: name) }
