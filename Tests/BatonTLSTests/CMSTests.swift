@@ -18,8 +18,8 @@ struct CMSTests {
     }
 
     /// The code of the refusal; nil if the content was accepted.
-    private func refusal(of message: [UInt8], host: String = "example.org") -> CMSError.Code? {
-        do throws(CMSError) {
+    private func refusal(of message: [UInt8], host: String = "example.org") -> TLSError.Code? {
+        do throws(TLSError) {
             #expect(try verifier.content(of: message, signedFor: host) == content)
             return nil
         } catch {
@@ -85,7 +85,7 @@ struct CMSTests {
         #expect(refusal(of: message) == .untrusted)
         // The system does not trust the authority of a test.
         let own = try await authority.sign(content, as: [authority.issue(to: "example.org")])
-        #expect(throws: CMSError.self) { try CMSVerifier().content(of: own, signedFor: "example.org") }
+        #expect(throws: TLSError.self) { try CMSVerifier().content(of: own, signedFor: "example.org") }
     }
 
     @Test func expired() async throws {

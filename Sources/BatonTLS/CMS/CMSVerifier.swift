@@ -37,10 +37,10 @@ package struct CMSVerifier: Sendable {
     ///   - message: in DER, at most ``maximumBytes``.
     ///   - host: a DNS name. The certificate must have it, or a matching wildcard, among its subject alternative names;
     ///     its common name does not count (RFC 9525, section 6.3).
-    /// - Throws: ``CMSError``: the reason why the message was refused.
-    package func content(of message: [UInt8], signedFor host: String) throws(CMSError) -> [UInt8] {
+    /// - Throws: ``TLSError``: the reason why the message was refused.
+    package func content(of message: [UInt8], signedFor host: String) throws(TLSError) -> [UInt8] {
         guard message.count <= Self.maximumBytes else {
-            throw CMSError(.tooLarge, "The signed message is larger than \(Self.maximumBytes >> 10) KiB.")
+            throw TLSError(.tooLarge, "The signed message is larger than \(Self.maximumBytes >> 10) KiB.")
         }
         let signed = try SignedMessage(message)
         // The signer and the certificates are parts of the message.
@@ -59,16 +59,16 @@ package struct CMSVerifier: Sendable {
     }
 
     /// The trust anchors and the rules for a chain to them.
-    private func makeStore() throws(CMSError) -> OpaquePointer {
+    private func makeStore() throws(TLSError) -> OpaquePointer {
         ErrorQueue.clear()
-        guard let store = X509_STORE_new() else { throw libraryFailure("making a trust store") }
+        guard let store = X509_STORE_new() else { throw ErrorQueue.libraryFailure("making a trust store") }
         guard fill(store), let parameters = X509_STORE_get0_param(store),
             // Trust as well as purpose: CMS_verify would otherwise use those of mail.
             X509_VERIFY_PARAM_set_purpose(parameters, X509_PURPOSE_SSL_SERVER) == 1,
             X509_VERIFY_PARAM_set_trust(parameters, X509_TRUST_SSL_SERVER) == 1
         else {
             X509_STORE_free(store)
-            throw libraryFailure("reading the trusted certificates")
+            throw ErrorQueue.libraryFailure("reading the trusted certificates")
         }
         X509_VERIFY_PARAM_set_depth(parameters, Self.depth)
         // 112 bits, as Debian demands for TLS. OpenSSL's default for messages accepts RSA of 1024 bits and SHA-1.
@@ -96,34 +96,30 @@ package struct CMSVerifier: Sendable {
         }
     }
 
-    private func requireName(_ host: String, of signer: OpaquePointer) throws(CMSError) {
+    private func requireName(_ host: String, of signer: OpaquePointer) throws(TLSError) {
         var certificate: OpaquePointer?
         CMS_SignerInfo_get0_algs(signer, nil, &certificate, nil, nil)
         let flags = UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)
         // With a length, X509_check_host does not stop at a zero byte.
         guard let certificate, !host.isEmpty, X509_check_host(certificate, host, host.utf8.count, flags, nil) == 1
         else {
-            throw CMSError(.wrongHost, "The signer's certificate is not for \(host).")
+            throw TLSError(.wrongHost, "The signer's certificate is not for \(host).")
         }
     }
 
-    private func verificationFailure() -> CMSError {
+    private func verificationFailure() -> TLSError {
         guard let (reason, text, note) = ErrorQueue.drain(ofLibrary: Int32(ERR_LIB_CMS)) else {
-            return libraryFailure("verifying a signed message")
+            return ErrorQueue.libraryFailure("verifying a signed message")
         }
         switch reason {
         case CMS_R_CERTIFICATE_VERIFY_ERROR:
-            return CMSError(
+            return TLSError(
                 .untrusted, "The signer's certificate is not that of an SSL server by a trusted authority.",
                 reason: note.isEmpty ? text : note)
         case CMS_R_SIGNER_CERTIFICATE_NOT_FOUND:
-            return CMSError(.signatureWrong, "The signer's certificate is not in the message.", reason: text)
+            return TLSError(.signatureWrong, "The signer's certificate is not in the message.", reason: text)
         default:
-            return CMSError(.signatureWrong, "The signature does not fit the content.", reason: text)
+            return TLSError(.signatureWrong, "The signature does not fit the content.", reason: text)
         }
-    }
-
-    private func libraryFailure(_ doing: String) -> CMSError {
-        CMSError(.library, "OpenSSL failed while \(doing).", reason: ErrorQueue.drain().text)
     }
 }

@@ -44,7 +44,23 @@ package struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
         case invalidIdentity
         /// A server name or an expected peer is not valid in TLS.
         case invalidName
-        /// OpenSSL itself failed: out of memory, an algorithm missing.
+        /// The bytes are not exactly one CMS SignedData in DER (RFC 5652).
+        case malformed
+        /// The message is larger than ``CMSVerifier/maximumBytes``.
+        case tooLarge
+        /// The message is a detached signature, or its content is not plain data.
+        case noContent
+        /// The message has no signer, or more than one.
+        case signers
+        /// The digest of the signature is not SHA-2.
+        case weakDigest
+        /// The signature does not match the content, or the signer's certificate is missing.
+        case signatureWrong
+        /// The signer's certificate is not issued by a trusted authority, is expired, or is not that of an SSL server.
+        case untrusted
+        /// The signer's certificate is good, but names another host.
+        case wrongHost
+        /// OpenSSL itself failed: out of memory, an algorithm missing, no trust store.
         case library
     }
 

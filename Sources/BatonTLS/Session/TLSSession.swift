@@ -156,7 +156,7 @@ package final class TLSSession {
 
     /// Continues the handshake as far as the received bytes allow. Does nothing when it is complete.
     ///
-    /// - Throws: an error of ``TLSError/Code-swift.struct`` about the peer or the protocol. A *client* learns later
+    /// - Throws: an error of ``TLSError/Code-swift.enum`` about the peer or the protocol. A *client* learns later
     ///   that the peer refuses it: see the type's description.
     package func handshake() throws(TLSError) -> HandshakeProgress {
         if let failure { throw failure }

@@ -93,7 +93,7 @@ package struct SiteAssociationFetcher: Sendable {
     ) throws(SiteAssociationError) -> SiteAssociation {
         guard CMSVerifier.mayBeSigned(file) else { return try SiteAssociation(file) }
         let content: [UInt8]
-        do throws(CMSError) {
+        do throws(TLSError) {
             content = try CMSVerifier(trusting: anchors).content(of: file, signedFor: host.name)
         } catch {
             throw SiteAssociationError(.signatureRefused, "the signature of its file is not believed: \(error)")
