@@ -64,7 +64,7 @@ final class AnnouncementListener: Sendable {
         let isNew = state.withLock { state in
             guard state.sources[interface] == nil, !state.isClosed else { return false }
             // An interface that comes again, such as that of a dock, has another index.
-            for former in state.sources.keys where !MulticastSocket.exists(former) {
+            for former in state.sources.keys where InterfaceAddress.interfaceName(former) == nil {
                 gone += state.sources.removeValue(forKey: former) ?? []
             }
             guard state.sources.count < Self.interfaceBound else { return false }
@@ -93,7 +93,7 @@ final class AnnouncementListener: Sendable {
             throw ResponderFault(operation: "watch UDP port 5353", code: 0)
         }
         // The browse reports an interface that has gone meanwhile.
-        if sources.isEmpty, MulticastSocket.exists(interface) {
+        if sources.isEmpty, InterfaceAddress.interfaceName(interface) != nil {
             throw ResponderFault(operation: "share UDP port 5353 with this program", code: 0)
         }
     }
@@ -141,8 +141,9 @@ final class AnnouncementListener: Sendable {
 
     private func read(_ descriptor: Int32, on interface: UInt32) {
         withUnsafeTemporaryAllocation(byteCount: AnnouncedText.maximumPacket, alignment: 8) { buffer in
+            var source = sockaddr_storage()
             for _ in 0..<Self.batch {
-                guard let count = MulticastSocket.receive(descriptor, into: buffer) else { return }
+                guard let count = MulticastSocket.receive(descriptor, into: buffer, from: &source) else { return }
                 let packet = UnsafeRawBufferPointer(rebasing: buffer[..<count])
                 for text in AnnouncedText.all(in: packet, type: type) where isNews(text) {
                     heard(text.instance, interface, text.text)

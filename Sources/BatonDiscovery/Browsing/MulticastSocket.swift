@@ -49,13 +49,6 @@ struct MulticastSocket {
         }
     }
 
-    /// Whether the machine has an interface of this index.
-    static func exists(_ interface: UInt32) -> Bool {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(IF_NAMESIZE)) {
-            if_indextoname(interface, $0.baseAddress) != nil
-        }
-    }
-
     /// Has the kernel drop everything that is not an announcement of the type. Without it each packet of the link would
     /// wake the process, and be passed over.
     func keepAnnouncements(of type: String) {
@@ -92,14 +85,8 @@ struct MulticastSocket {
         return descriptor
     }
 
-    /// Takes the next datagram. Nil when none waits. A response has to come from the port of multicast DNS (RFC 6762,
-    /// section 6). Any other datagram counts as empty, so that it counts for a caller's bound.
-    static func receive(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
-        var source = sockaddr_storage()
-        return receive(descriptor, into: buffer, from: &source)
-    }
-
-    /// Takes the next datagram as ``receive(_:into:)`` does, and tells where it came from.
+    /// Takes the next datagram, and tells where it came from. Nil when none waits. A response has to come from the port of
+    /// multicast DNS (RFC 6762, section 6). Any other datagram counts as empty, so that it counts for a caller's bound.
     static func receive(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, from source: inout sockaddr_storage
     ) -> Int? {

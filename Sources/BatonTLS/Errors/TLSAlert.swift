@@ -12,8 +12,6 @@ package struct TLSAlert: RawRepresentable, Sendable, Hashable {
         self.rawValue = rawValue
     }
 
-    /// A message came out of order (10).
-    package static let unexpectedMessage = TLSAlert(rawValue: 10)
     /// A record could not be authenticated (20).
     package static let badRecordMAC = TLSAlert(rawValue: 20)
     /// The two sides have no parameters in common (40).
@@ -26,8 +24,6 @@ package struct TLSAlert: RawRepresentable, Sendable, Hashable {
     package static let certificateRevoked = TLSAlert(rawValue: 44)
     /// The certificate was issued by another account (48).
     package static let unknownCA = TLSAlert(rawValue: 48)
-    /// A message could not be read (50).
-    package static let decodeError = TLSAlert(rawValue: 50)
     /// A signature does not match (51).
     package static let decryptError = TLSAlert(rawValue: 51)
     /// The TLS version is not 1.3 (70).
