@@ -95,7 +95,7 @@ package final class ByteBudget: Sendable {
                 change(&state, by: bytes)
                 return bytes
             }
-            return ByteReservation(in: self, holding: bytes)
+            return ByteReservation(holding: bytes, take: { self.take($0) }, giveBack: { self.giveBack($0) })
         }
 
         private func available(_ state: State) -> Int {

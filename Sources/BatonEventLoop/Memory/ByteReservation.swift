@@ -23,9 +23,9 @@ package final class ByteReservation: Sendable {
         self.giveBack = giveBack
     }
 
-    /// Makes a reservation in a part of a budget, with bytes that were taken from it before.
-    package convenience init(in part: ByteBudget.Part, holding bytes: Int = 0) {
-        self.init(holding: bytes, take: { part.take($0) }, giveBack: { part.giveBack($0) })
+    /// Makes an empty reservation in a part of a budget.
+    package convenience init(in part: ByteBudget.Part) {
+        self.init(take: { part.take($0) }, giveBack: { part.giveBack($0) })
     }
 
     deinit {
