@@ -128,7 +128,8 @@ package enum DottedName {
         (1...ManifestBounds.identifier).contains(text.utf8.count) && isPlain(text) && !text.hasPrefix(".")
     }
 
-    private static func isPlain(_ text: String) -> Bool {
+    /// Whether a text has only ASCII letters, digits, `.`, `-` and `_`.
+    package static func isPlain(_ text: String) -> Bool {
         text.utf8.allSatisfy { byte in
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
