@@ -207,7 +207,8 @@ package struct Handoffs<W: World>: Sendable {
         case (.release, _): end(id)
         case (.fail(let failure), _): go(id, to: .release(because: failure))
         case (.hold, _): go(id, to: .release(because: nil))
-        case (.commit(let start), .failed(let failure)): commitFailed(id, since: start, because: failure)
+        case (.commit(let start), .failed(let failure)), (.commit(let start), .cut(let failure, _)):
+            commitFailed(id, since: start, because: failure)
         case (.waitToCommit(_, let start), _): go(id, to: .commit(since: start))
         case (.announce, .done): go(id, to: .claim(isAgain: false))
         // The connection that was there may have been dead for a while. The application knows nothing of it.
