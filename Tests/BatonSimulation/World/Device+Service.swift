@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonCore
+import BatonProtocol
+
+/// The requests of other devices that a device is at.
+struct Service {
+    struct Request {
+        let claim: ClaimID
+        let wire: Wire
+        let number: Int
+    }
+
+    /// Devices that wait for an activity.
+    var waiting: [Request] = []
+    /// Devices that were sent one, and have not said that they read it.
+    var given: [Request] = []
+    /// Claims of which a document is sent, and the connection for that.
+    var sending: [(claim: ClaimID, wire: Wire)] = []
+    /// Devices that wait for the list until a withdrawn activity has been replaced.
+    var lists: [(wire: Wire, number: Int)] = []
+}
+
+/// The origin's side of handoffs: it answers, and says to the core what it sees of the connections.
+extension Device {
+    func serve(_ request: Request, _ number: Int, on wire: Wire) {
+        let peer = wire.peer(of: self)
+        if case .membership(let revoked) = request {
+            learn(revoked)
+            return answer(.success(.done), number, on: wire)
+        }
+        guard !membership.isRevoked(peer.id) else { return answer(.failure(.notAdmitted), number, on: wire) }
+        switch request {
+        case .membership: break
+        case .list:
+            decide { _ in }
+            service.lists.append((wire, number))
+            if !own.isAwaitingReplacement { answerLists() }
+        case .claim(let activity):
+            let id: ClaimID = numbered(UInt64(index) << 48 | UInt64(nextNumber()))
+            service.waiting.append(.init(claim: id, wire: wire, number: number))
+            decide { $0.claim(activity, as: id, by: peer) }
+        case .present(let claim):
+            let result = decide { $0.present(claim, by: peer) }
+            answer(result.map { _ in .done }, number, on: wire)
+        case .piece(let claim, let piece): sendPiece(piece, of: claim, number, on: wire)
+        case .commit(let claim):
+            let result = decide { $0.setContinued(claim, by: peer) }
+            if case .success = result, phase == .running { world.ledger.commit(claim) }
+            note("\(peer.name) says that it continues\((try? result.get()) == nil ? ", in vain" : "")")
+            answer(result.map { .done }, number, on: wire)
+        case .release(let claim, let failure):
+            decide { $0.release(claim, by: peer, because: failure) }
+            answer(.success(.done), number, on: wire)
+        }
+    }
+
+    private func answer(_ answer: Result<Answer, Contents.Failure>, _ number: Int, on wire: Wire) {
+        if phase == .running { world.send(.answer(number, answer), on: wire, from: self) }
+    }
+
+    func answerLists() {
+        let lists = service.lists
+        service.lists = []
+        let items = own.visible.map(\.activity)
+        for (wire, number) in lists {
+            world.ledger.serve(wire.peer(of: self), by: self)
+            answer(.success(.list(items, version: directory.version)), number, on: wire)
+        }
+    }
+
+    /// The core answers a device that asked for an activity.
+    func give(_ claim: ClaimID, _ result: Result<Item, Contents.Failure>) {
+        guard let index = service.waiting.firstIndex(where: { $0.claim == claim }) else { return }
+        let request = service.waiting.remove(at: index)
+        switch result {
+        case .success(let item):
+            let peer = request.wire.peer(of: self)
+            note("gives “\(item.name)” to \(peer.name)")
+            world.ledger.serve(peer, by: self)
+            world.ledger.give(item, to: peer)
+            service.given.append(request)
+            answer(.success(.payload(claim, item)), request.number, on: request.wire)
+        case .failure(let failure): answer(.failure(failure), request.number, on: request.wire)
+        }
+    }
+
+    private func sendPiece(_ piece: Int, of claim: ClaimID, _ number: Int, on wire: Wire) {
+        let peer = wire.peer(of: self)
+        let presented = decide { $0.present(claim, by: peer) }
+        guard case .success(let held) = presented else {
+            return answer(presented.map { _ in .done }, number, on: wire)
+        }
+        world.ledger.goOn(held, on: self)
+        decide {
+            $0.goOn(claim)
+            $0.report(piece, of: claim)
+        }
+        service.sending.removeAll { $0.claim == claim }
+        service.sending.append((claim, wire))
+        after(chance.seconds(0.001, 0.2)) { [unowned self] in
+            if piece + 1 >= held.kept.item.manner.pieces { service.sending.removeAll { $0.claim == claim } }
+            world.ledger.serve(peer, by: self)
+            answer(.success(.done), number, on: wire)
+        }
+    }
+
+    /// A device does not wait for an answer any longer, or has no use for it.
+    func abort(_ number: Int, on wire: Wire, because failure: Contents.Failure) {
+        let ended = (service.waiting + service.given).filter { $0.wire === wire && $0.number == number }
+        service.waiting.removeAll { $0.wire === wire && $0.number == number }
+        service.given.removeAll { $0.wire === wire && $0.number == number }
+        for request in ended { decide { $0.release(request.claim, by: wire.peer(of: self), because: failure) } }
+    }
+
+    /// A connection has ended, and perhaps the last one to its device.
+    func endService(on wire: Wire) {
+        let peer = wire.peer(of: self)
+        let waiting = service.waiting.filter { $0.wire === wire }
+        service.waiting.removeAll { $0.wire === wire }
+        service.given.removeAll { $0.wire === wire }
+        service.lists.removeAll { $0.wire === wire }
+        for request in waiting { decide { $0.release(request.claim, by: peer, because: .connectionLost) } }
+        let cut = service.sending.filter { $0.wire === wire }.map(\.claim)
+        service.sending.removeAll { $0.wire === wire }
+        let isLast = !wires.contains { $0.peer(of: self) == peer && $0.isOpen(for: self) }
+        let isSeenFirst = chance.happens(0.5)
+        if isLast, isSeenFirst { decide { $0.connectionsEnded(of: peer.id) } }
+        for claim in cut { decide { $0.interrupt(claim, because: .connectionLost) } }
+        if isLast, !isSeenFirst { decide { $0.connectionsEnded(of: peer.id) } }
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonCore
+import BatonProtocol
+
+/// What must always hold.
+package enum Invariant: String, Sendable {
+    /// An exclusive activity has one holder at most, and is delivered once at most.
+    case exclusive
+    /// A handoff ends in exactly one of *continued* and *failed*, on each side.
+    case outcome
+    /// No payload leaves before an accept.
+    case payload
+    /// A revoked device gets nothing from a device that knows.
+    case revoked
+    /// Every table stays within its limit.
+    case bounds
+    /// What was withdrawn disappears, and what is reachable is listed, once the network is quiet.
+    case listing
+    /// Nothing waits for ever.
+    case waiting
+}
+
+package struct Violation: Sendable, CustomStringConvertible {
+    package let invariant: Invariant
+    package let text: String
+
+    package var description: String { "\(invariant): \(text)" }
+}
+
+/// What the world has seen of the devices, kept apart from them, and compared with the invariants after every step.
+struct Ledger {
+    /// What the application of an origin knows of a claim.
+    private enum Known {
+        case open
+        case failed
+        case continued
+    }
+
+    private enum Stage {
+        case accepted
+        case finished
+    }
+
+    private struct Told {
+        let device: Int
+        let activity: ActivityID
+        var known: Known
+    }
+
+    private struct Begun {
+        let device: Int
+        let activity: ActivityID
+    }
+
+    private(set) var violation: Violation?
+    /// When an activity was offered first.
+    private(set) var offered: [ActivityID: Instant] = [:]
+    /// Offers whose applications still hear of them.
+    private var offers: [OfferID: Begun] = [:]
+    private var claims: [ClaimID: Told] = [:]
+    private var committed: Set<ClaimID> = []
+    private var delivered: Set<ActivityID> = []
+    private var handoffs: [HandoffID: (device: Int, stage: Stage)] = [:]
+    /// What each device has accepted.
+    private var accepted: [String: Set<ActivityID>] = [:]
+    /// The revoked devices that each device knows of.
+    private var known: [Int: Set<String>] = [:]
+
+    mutating func breach(_ invariant: Invariant, _ text: @autoclosure () -> String) {
+        if violation == nil { violation = Violation(invariant: invariant, text: text()) }
+    }
+
+    // MARK: The origin
+
+    mutating func begin(offer: OfferID, _ item: Item, at time: Instant) {
+        offers[offer] = Begun(device: item.device, activity: item.id)
+        if offered[item.id] == nil { offered[item.id] = time }
+    }
+
+    mutating func refuse(offer: OfferID) { offers[offer] = nil }
+
+    mutating func tell(
+        _ told: BatonCore.Told<Contents>, of offer: OfferID, _ claim: Claim<Contents>?, on device: Device
+    ) {
+        if offers[offer] == nil {
+            breach(.outcome, "the application of \(device.name) hears “\(told.words)” after the end of its offer")
+        }
+        guard let claim else { return }
+        let name = "claim \(claim.number) of \(claim.device.name) at \(device.name)"
+        switch (told, claims[claim.id]?.known) {
+        case (.taken, nil):
+            claims[claim.id] = Told(device: device.index, activity: claim.kept.item.id, known: .open)
+        case (.taken, _?): breach(.outcome, "\(name) is taken twice")
+        case (_, .continued?): breach(.outcome, "\(name) was continued, and now it is “\(told.words)”")
+        case (.continued, _): claims[claim.id]?.known = .continued
+        case (.failed, .failed?): breach(.outcome, "\(name) has failed twice")
+        case (.failed, .open?): claims[claim.id]?.known = .failed
+        case (.progress, .failed?), (.interrupted, .failed?):
+            breach(.outcome, "\(name) has failed, and now it is “\(told.words)”")
+        // A device may fail before it has the activity.
+        case (.failed, nil), (.progress, _), (.interrupted, _), (.withdrawn, _): break
+        }
+    }
+
+    mutating func goOn(_ claim: Claim<Contents>, on device: Device) {
+        if claims[claim.id]?.known == .failed, device.own[claim.id]?.state != .cancelled {
+            claims[claim.id]?.known = .open
+        }
+    }
+
+    mutating func endEvents(of offer: OfferID, on device: Device) {
+        guard let ended = offers.removeValue(forKey: offer) else {
+            return breach(.outcome, "the events of an offer of \(device.name) end twice")
+        }
+        let isStopping = device.own.stopped != nil
+        let isHeard = offers.values.contains { $0.activity == ended.activity }
+        if !isStopping, !isHeard, claims.values.contains(where: { $0.activity == ended.activity && $0.known == .open }) {
+            breach(.outcome, "the application of \(device.name) never hears what became of a claim")
+        }
+    }
+
+    mutating func commit(_ claim: ClaimID) { committed.insert(claim) }
+
+    mutating func give(_ item: Item, to peer: PeerName) {
+        if accepted[peer.id]?.contains(item.id) != true {
+            breach(.payload, "\(peer.name) gets “\(item.name)”, which it has not accepted")
+        }
+    }
+
+    mutating func serve(_ peer: PeerName, by device: Device) {
+        if known[device.index]?.contains(peer.id) == true {
+            breach(.revoked, "\(device.name) serves \(peer.name), which it knows to be revoked")
+        }
+    }
+
+    mutating func learn(_ revoked: [String], device: Device) { known[device.index] = Set(revoked) }
+
+    // MARK: The continuing device
+
+    mutating func accept(_ id: HandoffID, _ item: Item, on device: Device) {
+        handoffs[id] = (device.index, .accepted)
+        accepted[device.peer.id, default: []].insert(item.id)
+    }
+
+    mutating func deliver(_ item: Item, _ claim: ClaimID?, to device: Device) {
+        guard item.isExclusive else { return }
+        if claim.map({ committed.contains($0) }) != true {
+            breach(.exclusive, "“\(item.name)” is delivered on \(device.name), and its claim was not committed")
+        }
+        if !delivered.insert(item.id).inserted {
+            breach(.exclusive, "“\(item.name)” is delivered on \(device.name), and was delivered before")
+        }
+    }
+
+    mutating func finish(_ id: HandoffID, isContinued: Bool, on device: Device) {
+        guard let handoff = handoffs[id], handoff.stage == .accepted else {
+            let outcome = isContinued ? "continued" : "failed"
+            return breach(.outcome, "a handoff of \(device.name) that has ended is \(outcome)")
+        }
+        handoffs[id] = (device.index, .finished)
+    }
+
+    mutating func end(_ id: HandoffID, on device: Device) {
+        if handoffs.removeValue(forKey: id)?.stage != .finished {
+            breach(.outcome, "a handoff of \(device.name) ends, and neither was it continued nor has it failed")
+        }
+    }
+
+    // MARK: Devices
+
+    /// The node of a device has ended, and nobody hears of it what was under way.
+    mutating func forget(_ device: Device) {
+        claims = claims.filter { $0.value.device != device.index }
+        offers = offers.filter { $0.value.device != device.index }
+        handoffs = handoffs.filter { $0.value.device != device.index }
+        known[device.index] = Set(device.disk.revoked)
+    }
+
+    mutating func check(_ device: Device) {
+        guard device.phase == .running else { return }
+        let claims = device.own.claims
+        if claims.count > ClaimBounds.claims { breach(.bounds, "\(device.name) has \(claims.count) claims") }
+        if device.own.offered.count > Device.offerBound {
+            breach(.bounds, "\(device.name) has \(device.own.offered.count) offers")
+        }
+        for (index, claim) in claims.enumerated() where claim.kept.item.isExclusive {
+            let other = claims[..<index].first {
+                $0.kept.item.id == claim.kept.item.id && $0.device.id != claim.device.id
+            }
+            if let other {
+                let (first, second) = (other.device.name, claim.device.name)
+                breach(.exclusive, "\(first) and \(second) hold “\(claim.kept.item.name)” of \(device.name)")
+            }
+        }
+        let deadline = [device.own.nextDeadline, device.handoffs.nextDeadline].compactMap(\.self).min()
+        if let deadline, max(deadline, device.awakeSince) + .seconds(1) < device.now.instant {
+            breach(.waiting, "\(device.name) has missed its deadline")
+        }
+    }
+
+    /// After a long time without users and faults.
+    mutating func checkRest(of device: Device) {
+        if !device.handoffs.isIdle || !device.parties.isEmpty {
+            breach(.waiting, "\(device.parties.count) handoffs of \(device.name) have not ended")
+        }
+        if !device.service.waiting.isEmpty {
+            breach(.waiting, "\(device.service.waiting.count) devices wait for an activity of \(device.name)")
+        }
+        if let claim = device.own.claims.first {
+            breach(.waiting, "a claim of \(claim.device.name) is left on \(device.name)")
+        }
+        if handoffs.values.contains(where: { $0.device == device.index }) {
+            breach(.waiting, "a handoff of \(device.name) has no end")
+        }
+        if claims.values.contains(where: { $0.device == device.index && $0.known == .open }) {
+            breach(.waiting, "an application of \(device.name) never hears what became of a claim")
+        }
+    }
+}

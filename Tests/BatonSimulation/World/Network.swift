@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonCore
+import BatonProtocol
+
+/// A connection between two devices, each of which learns by itself that it has ended.
+final class Wire {
+    /// The device that dialled comes first.
+    let ends: [Int]
+    let identities: [PeerName]
+    var isOpen = [true, true]
+    /// Whether nothing crosses it any more.
+    var isCut = false
+    /// A stream of bytes keeps the order of messages.
+    var lastArrival = [Instant(nanoseconds: 0), Instant(nanoseconds: 0)]
+
+    init(_ dialler: Device, _ listener: Device) {
+        ends = [dialler.index, listener.index]
+        identities = [dialler.peer, listener.peer]
+    }
+
+    func side(of device: Device) -> Int { ends[0] == device.index ? 0 : 1 }
+    func isOpen(for device: Device) -> Bool { isOpen[side(of: device)] }
+    func other(than device: Device) -> Int { ends[1 - side(of: device)] }
+    func peer(of device: Device) -> PeerName { identities[1 - side(of: device)] }
+}
+
+/// A message on a connection. Its number names the request that it belongs to.
+enum Message {
+    case request(Int, Request)
+    case answer(Int, Result<Answer, Contents.Failure>)
+    /// Whoever asked has read the answer.
+    case taken(Int)
+    /// Whoever asked does not wait any longer, or has no use for the answer.
+    case abort(Int, Contents.Failure)
+}
+
+enum Request {
+    case list
+    case claim(ActivityID)
+    case present(ClaimID)
+    case piece(ClaimID, Int)
+    case commit(ClaimID)
+    case release(ClaimID, Contents.Failure?)
+    /// The revoked devices that a device knows of.
+    case membership([String])
+}
+
+enum Answer {
+    case list([Item], version: UInt64)
+    case payload(ClaimID, Item)
+    case done
+}
+
+/// Which devices reach which, and how fast and how well.
+struct Network {
+    /// How long a device believes in a connection on which nothing comes: 15 s until it asks, and 10 s for the answer.
+    static let patience = 25.0
+
+    private let devices: Int
+    private(set) var noise: Plan.Noise
+    /// How many faults block a direction at the moment.
+    private var blocks: [Int]
+    private var chances: [Chance]
+
+    init(_ plan: Plan) {
+        devices = plan.devices
+        noise = plan.noise
+        blocks = Array(repeating: 0, count: devices * devices)
+        chances = (0..<devices * devices).map { Chance(plan.seed, 2, UInt64($0)) }
+    }
+
+    func isOpen(from: Int, to: Int) -> Bool { blocks[from * devices + to] == 0 }
+
+    mutating func block(_ isBlocked: (Int, Int) -> Bool) -> [Int] {
+        let pairs = (0..<devices * devices).filter { isBlocked($0 / devices, $0 % devices) }
+        for pair in pairs { blocks[pair] += 1 }
+        return pairs
+    }
+
+    mutating func unblock(_ pairs: [Int]) {
+        for pair in pairs { blocks[pair] = max(0, blocks[pair] - 1) }
+    }
+
+    mutating func calm() {
+        blocks = blocks.map { _ in 0 }
+        noise = Plan.Noise()
+    }
+
+    mutating func choose<Value>(from: Int, to: Int, _ body: (inout Chance) -> Value) -> Value {
+        body(&chances[from * devices + to])
+    }
+
+    mutating func delay(from: Int, to: Int) -> Duration {
+        let most = noise.delay
+        return choose(from: from, to: to) { $0.seconds(0.000_1, $0.happens(0.9) ? min(most, 0.01) : most) }
+    }
+}
+
+extension SimulatedWorld {
+    /// Connects a device with another one, which has to reach each other in both directions.
+    func dial(_ device: Device, _ target: Device, then: @escaping (Result<Wire, Contents.Failure>) -> Void) {
+        let (from, to) = (device.index, target.index)
+        let delay = network.delay(from: from, to: to) + network.delay(from: to, to: from)
+        after(delay) { [unowned self] in
+            guard network.isOpen(from: from, to: to), network.isOpen(from: to, to: from), target.phase == .running
+            else {
+                // A device without a node refuses at once.
+                let isRefused = target.phase == .down && network.isOpen(from: to, to: from)
+                return after(isRefused ? .zero : .seconds(5), of: device) { then(.failure(.unreachable)) }
+            }
+            guard !target.membership.isRevoked(device.peer.id), !device.membership.isRevoked(target.peer.id) else {
+                return after(.milliseconds(1), of: device) { then(.failure(.notAdmitted)) }
+            }
+            let wire = Wire(device, target)
+            after(network.delay(from: to, to: from), of: device) {
+                if wire.isCut { return then(.failure(.connectionLost)) }
+                device.wires.append(wire)
+                then(.success(wire))
+            }
+            target.wires.append(wire)
+            target.greet(wire)
+        }
+    }
+
+    func send(_ message: Message, on wire: Wire, from sender: Device) {
+        let side = wire.side(of: sender)
+        guard wire.isOpen[side] else { return }
+        let receiver = devices[wire.ends[1 - side]]
+        let (from, to) = (sender.index, receiver.index)
+        statistics.messages += 1
+        statistics.bytes += message.size
+        let cuts = network.noise.cuts
+        let (isLost, isCutAfter) = network.choose(from: from, to: to) { chance in
+            (chance.happens(cuts / 2), chance.happens(cuts / 2))
+        }
+        if wire.isCut || isLost || !network.isOpen(from: from, to: to) { return cut(wire) }
+        let arrival = max(time + network.delay(from: from, to: to), wire.lastArrival[side])
+        wire.lastArrival[side] = arrival
+        after(arrival - time, of: receiver) {
+            guard !wire.isCut, wire.isOpen[1 - side] else { return }
+            receiver.receive(message, on: wire)
+        }
+        if isCutAfter { after(arrival - time) { [unowned self] in cut(wire) } }
+    }
+
+    /// Cuts a connection. Each end learns of it at once, or when nothing has come for a while.
+    func cut(_ wire: Wire) {
+        guard !wire.isCut else { return }
+        wire.isCut = true
+        statistics.cuts += 1
+        for side in 0...1 where wire.isOpen[side] {
+            let device = devices[wire.ends[side]]
+            let delay = network.choose(from: wire.ends[1 - side], to: wire.ends[side]) {
+                $0.seconds(0.000_1, $0.happens(0.5) ? 0.05 : Network.patience)
+            }
+            after(isQuiet ? .milliseconds(1) : delay, of: device) { device.lose(wire) }
+        }
+    }
+
+    /// Announces a device to all others: twice, as DNS-SD does.
+    func announce(_ device: Device, isGoodbye: Bool = false) {
+        let announcement = Announcement(device, isGoodbye: isGoodbye)
+        for pause in [Duration.zero, .seconds(1)] {
+            after(pause) { [unowned self] in
+                statistics.announcements += 1
+                for other in devices where other.index != device.index { deliver(announcement, to: other) }
+            }
+        }
+    }
+
+    private func deliver(_ announcement: Announcement, to other: Device) {
+        let (from, to) = (announcement.device, other.index)
+        guard network.isOpen(from: from, to: to), other.phase == .running else { return }
+        let noise = network.noise
+        let copies = network.choose(from: from, to: to) {
+            $0.happens(noise.loss) ? 0 : $0.happens(noise.duplication) ? 2 : 1
+        }
+        for _ in 0..<copies {
+            // An announcement may come later than a newer one.
+            after(network.delay(from: from, to: to), of: other) { other.hear(announcement) }
+        }
+    }
+}
+
+extension Message {
+    /// Bytes on the network, with those of TLS and TCP.
+    fileprivate var size: Int {
+        switch self {
+        case .request: 140
+        case .answer(_, .success(.list(let items, _))): 120 + 130 * items.count
+        case .answer(_, .success(.payload)): 700
+        case .answer: 120
+        case .taken, .abort: 90
+        }
+    }
+}
