@@ -7,7 +7,7 @@ import Glibc
 @main
 struct Simulate {
     private var devices = 8
-    private var hours = 1.0
+    private var hours = 0.05
     private var seed = UInt64.random(in: 0 ... .max)
     private var faults = Set(Fault.allCases)
     private var runs = 1
@@ -22,8 +22,16 @@ struct Simulate {
         exit(command.run() ? 0 : 1)
     }
 
+    /// Prints a line at once, also to a pipe.
+    private static func say(_ text: String) {
+        print(text)
+        fflush(nil)
+    }
+
+    private func say(_ text: String) { Self.say(text) }
+
     private static func fail(_ text: String) -> Never {
-        print("simulate: \(text)")
+        say("simulate: \(text)")
         exit(2)
     }
 
@@ -69,10 +77,10 @@ struct Simulate {
     /// - Returns: whether no invariant was broken.
     private func run() -> Bool {
         if !scale.isEmpty {
-            print(ScaleReport.table(of: scale, seed: seed))
+            say(ScaleReport.table(of: scale, seed: seed))
             return true
         }
-        print("seed \(seed), \(devices) devices, \(hours) h a run")
+        say("seed \(seed), \(devices) devices, \(hours) h a run")
         var total = Statistics()
         var (done, taken, lastSaid) = (0, Duration.zero, Duration.zero)
         let clock = ContinuousClock()
@@ -83,18 +91,18 @@ struct Simulate {
             done += 1
             guard let outcome else { return false }
             total += outcome.statistics
-            if isTraced { print(outcome.lines.joined(separator: "\n")) }
+            if isTraced { say(outcome.lines.joined(separator: "\n")) }
             if let violation = outcome.violation {
                 report(violation, of: plan, after: taken)
                 return false
             }
             if taken > lastSaid + .seconds(30) {
                 lastSaid = taken
-                print("  \(done) runs, \(total.handoffs) handoffs, no violation")
+                say("  \(done) runs, \(total.handoffs) handoffs, no violation")
             }
         }
-        print(Report.text(total, runs: done, devices: devices, taken: taken))
-        print("no violation")
+        say(Report.text(total, runs: done, devices: devices, taken: taken))
+        say("no violation")
         return true
     }
 
@@ -103,14 +111,14 @@ struct Simulate {
     }
 
     private func report(_ violation: Violation, of plan: Plan, after taken: Duration) {
-        print("VIOLATION of \(violation)")
-        print("found after \(Report.number(taken / .seconds(1))) s; again with:")
+        say("VIOLATION of \(violation)")
+        say("found after \(Report.number(taken / .seconds(1))) s; again with:")
         let list = faults.map(\.rawValue).sorted().joined(separator: ",")
-        print("  Scripts/simulate --devices \(devices) --hours \(hours) --seed \(plan.seed) --faults \(list)")
+        say("  Scripts/simulate --devices \(devices) --hours \(hours) --seed \(plan.seed) --faults \(list)")
         let shortest = Simulation.shorten(plan, breaking: violation.invariant)
         let outcome = Simulation.run(shortest, isTraced: true)
-        print("the shortest history that was found, with \(shortest.count) of \(plan.count) acts and faults:")
-        print(outcome.lines.joined(separator: "\n"))
-        if let violation = outcome.violation { print("violation of \(violation)") }
+        say("the shortest history that was found, with \(shortest.count) of \(plan.count) acts and faults:")
+        say(outcome.lines.joined(separator: "\n"))
+        if let violation = outcome.violation { say("violation of \(violation)") }
     }
 }

@@ -5,6 +5,8 @@ package enum Simulation {
     package struct Outcome: Sendable {
         package let violation: Violation?
         package let statistics: Statistics
+        /// When the invariant was broken; nil if none was, or only at rest.
+        let time: Duration?
         /// One line for each event, if it was asked for.
         package let lines: [String]
     }
@@ -13,26 +15,32 @@ package enum Simulation {
         let world = SimulatedWorld(plan, isTraced: isTraced)
         world.run()
         return Outcome(
-            violation: world.ledger.violation, statistics: world.statistics, lines: world.trace.lines)
+            violation: world.ledger.violation, statistics: world.statistics,
+            time: world.ledger.violation.map { _ in world.statistics.simulated }, lines: world.trace.lines)
     }
 
     /// Leaves out as many of a plan's faults and acts as it can, so that the same invariant is still broken.
     ///
-    /// It tries large parts first, then smaller ones (Zeller's delta debugging), for at most so many runs.
-    package static func shorten(_ plan: Plan, breaking invariant: Invariant, within runs: Int = 400) -> Plan {
-        var (shortest, left) = (plan, runs)
+    /// It tries large parts first, then smaller ones (Zeller's delta debugging), for at most so long.
+    package static func shorten(_ plan: Plan, breaking invariant: Invariant, within time: Duration = .seconds(30)) -> Plan {
+        var shortest = plan
+        let clock = ContinuousClock()
+        let end = clock.now + time
         func isBroken(_ plan: Plan) -> Bool {
-            left -= 1
-            return left >= 0 && run(plan).violation?.invariant == invariant
+            clock.now < end && run(plan).violation?.invariant == invariant
+        }
+        if let time = run(plan).time {
+            let earlier = shortest.entries.filter { $0.time <= time }
+            shortest.entries = earlier
         }
         for fault in Fault.allCases {
             let candidate = shortest.without(fault)
             if isBroken(candidate) { shortest = candidate }
         }
         var size = max(1, shortest.entries.count / 2)
-        while left > 0 {
+        while clock.now < end {
             var (start, hasChanged) = (0, false)
-            while start < shortest.entries.count, left > 0 {
+            while start < shortest.entries.count, clock.now < end {
                 var candidate = shortest
                 candidate.entries.removeSubrange(start..<min(start + size, candidate.entries.count))
                 if isBroken(candidate) {

@@ -100,6 +100,7 @@ extension Device {
         service.sending.append((claim, wire))
         after(chance.seconds(0.001, 0.2)) { [unowned self] in
             if piece + 1 >= held.kept.item.manner.pieces { service.sending.removeAll { $0.claim == claim } }
+            guard wire.isOpen(for: self) else { return }
             world.ledger.serve(peer, by: self)
             answer(.success(.done), number, on: wire)
         }

@@ -302,7 +302,7 @@ final class Device {
         guard wire.isOpen(for: self) else { return }
         wire.isOpen[wire.side(of: self)] = false
         wires.removeAll { $0 === wire }
-        note("loses its connection with \(wire.peer(of: self).name)")
+        if !world.isQuiet { note("loses its connection with \(wire.peer(of: self).name)") }
         for number in asks.keys.sorted() {
             guard let ask = asks[number], ask.wire === wire else { continue }
             asks[number] = nil

@@ -100,7 +100,7 @@ struct Network {
 extension SimulatedWorld {
     /// Connects a device with another one, which has to reach each other in both directions.
     func dial(_ device: Device, _ target: Device, then: @escaping (Result<Wire, Contents.Failure>) -> Void) {
-        let (from, to) = (device.index, target.index)
+        let (from, to, began) = (device.index, target.index, device.incarnation)
         let delay = network.delay(from: from, to: to) + network.delay(from: to, to: from)
         after(delay) { [unowned self] in
             guard network.isOpen(from: from, to: to), network.isOpen(from: to, to: from), target.phase == .running
@@ -112,12 +112,12 @@ extension SimulatedWorld {
             guard !target.membership.isRevoked(device.peer.id), !device.membership.isRevoked(target.peer.id) else {
                 return after(.milliseconds(1), of: device) { then(.failure(.notAdmitted)) }
             }
+            guard device.incarnation == began else { return }
             let wire = Wire(device, target)
             after(network.delay(from: to, to: from), of: device) {
-                if wire.isCut { return then(.failure(.connectionLost)) }
-                device.wires.append(wire)
-                then(.success(wire))
+                then(wire.isOpen(for: device) ? .success(wire) : .failure(.connectionLost))
             }
+            device.wires.append(wire)
             target.wires.append(wire)
             target.greet(wire)
         }

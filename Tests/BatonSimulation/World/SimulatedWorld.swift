@@ -14,8 +14,8 @@ final class SimulatedWorld {
     }
 
     /// How long the world is quiet at the end, before it is looked whether everything came to rest: a transfer that was
-    /// cut may go on for 10 minutes, and may be cut once more by a lease.
-    static let quietTime = Duration.seconds(1500)
+    /// cut may go on for 10 minutes, and the lease of one may begin then.
+    static let quietTime = Duration.seconds(1600)
 
     let plan: Plan
     private(set) var time = Instant(nanoseconds: 0)
@@ -27,8 +27,6 @@ final class SimulatedWorld {
     private(set) var devices: [Device] = []
     /// Whether users and faults have ended.
     private(set) var isQuiet = false
-    /// The device whose state the step under way may have changed.
-    private var touched: Int?
 
     init(_ plan: Plan, isTraced: Bool) {
         self.plan = plan
@@ -57,6 +55,7 @@ final class SimulatedWorld {
         for entry in plan.entries { after(entry.time) { [unowned self] in happen(entry.act) } }
         advance(to: time + plan.length)
         calm()
+        after(Self.quietTime / 2) { [unowned self] in endConnections() }
         advance(to: time + Self.quietTime)
         if ledger.violation == nil { checkRest() }
         statistics.simulated = time - Instant(nanoseconds: 0)
@@ -106,6 +105,12 @@ final class SimulatedWorld {
         }
     }
 
+    /// Ends all connections: a claim whose holder forgot it lasts for as long as there is one.
+    private func endConnections() {
+        note(nil, "all connections end")
+        for device in devices { for wire in device.wires { cut(wire) } }
+    }
+
     /// What has to be true once the world has been quiet for long enough.
     private func checkRest() {
         for device in devices {
@@ -147,7 +152,7 @@ final class SimulatedWorld {
             for wire in devices[index].wires where wire.ends.contains(other) { cut(wire) }
         case .setClock(let index, let seconds):
             devices[index].offset += seconds
-            devices[index].decide { _ in }
+            if devices[index].phase == .running { devices[index].decide { _ in } }
         case .partition(let sides, let time):
             block(for: time) { (sides >> UInt64($0 % 64)) & 1 != (sides >> UInt64($1 % 64)) & 1 }
         case .block(let from, let to, let time): block(for: time) { $0 == from && $1 == to }
