@@ -150,6 +150,11 @@ let package = Package(
                 "BatonAccount", "BatonDiscovery", "BatonDocuments", "BatonNode", "BatonTransport", "BatonWeb", logging,
             ],
             path: "Tests/BatonNodeProbe", swiftSettings: settings),
+        // The simulated world. Scripts/simulate builds it in Tests/Simulator, a package of its own.
+        .target(
+            name: "BatonSimulation", dependencies: ["BatonCore", "BatonProtocol"], path: "Tests/BatonSimulation",
+            exclude: ["Bugs"], swiftSettings: settings),
+        tests(of: "BatonSimulation"),
         tests(of: "BatonProtocol"),
         tests(of: "BatonCore", ["BatonProtocol"]),
         tests(of: "BatonEventLoop", ["CSpawn", system]),

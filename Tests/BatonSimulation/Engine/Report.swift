@@ -5,7 +5,7 @@ package enum Report {
     package static func text(_ total: Statistics, runs: Int, devices: Int, taken: Duration) -> String {
         let (seconds, simulated) = (taken / .seconds(1), total.simulated / .seconds(1))
         let failures = total.failed.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
-            .map { "\($0.value) × \($0.key)" }.joined(separator: ", ")
+            .map { "\($0.value) × “\($0.key)”" }.joined(separator: ", ")
         let perDevice = 1 / (simulated * Double(devices))
         return """
             \(runs) runs, \(number(simulated / 3600)) simulated hours, \(total.events) events, \(total.crashes) crashes, \
@@ -23,7 +23,7 @@ package enum Report {
     }
 
     /// The distribution of times in milliseconds.
-    static func distribution(_ values: [Double]) -> String {
+    package static func distribution(_ values: [Double]) -> String {
         guard !values.isEmpty else { return "none" }
         let sorted = values.sorted()
         return [("median", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("most", 1)].map { name, part in

@@ -47,8 +47,10 @@ extension Contents {
 extension Device {
     private typealias Outcome = Handoffs<Contents>.Outcome
 
-    /// How long a piece of a document may take.
+    /// How long a device waits for the payload, for a piece of a document, and for any other answer.
+    private static let payloadDeadline = Duration.seconds(15)
     private static let pieceDeadline = Duration.seconds(25)
+    static let answerDeadline = Duration.seconds(10)
 
     func accept(_ choice: Int) {
         let choices = listing
@@ -137,15 +139,16 @@ extension Device {
         case .claim: claim(id, number)
         case .prepare:
             let item = party.payload ?? party.item
-            let content = HandoffContent(isExclusive: item.isExclusive, hasDocument: item.manner.pieces > 0)
+            var content: HandoffContent = item.isExclusive ? .exclusive : []
+            if item.manner.pieces > 0 { content.insert(.document) }
             later(.milliseconds(1), .prepared(content))
         case .fetch: fetch(id, number)
         case .renew: renew(id, number)
-        case .waitForDevice(let time):
+        case .waitForDevice(let time, _), .waitToCommit(let time, _):
             parties[id]?.early = .done
             parties[id]?.isWaitingForDevice = true
             later(time, .done)
-        case .rest(let time):
+        case .rest(let time, _):
             parties[id]?.early = .done
             later(time, .done)
         case .commit: commit(id, number)
@@ -168,7 +171,7 @@ extension Device {
         case .release(let failure):
             parties[id]?.early = nil
             guard let claim = party.claim else { return later(.zero, .done) }
-            request(.release(claim, failure), of: id, number, within: HandoffDeadlines().answer) { _ in .done }
+            request(.release(claim, failure), of: id, number, within: Self.answerDeadline) { _ in .done }
         }
     }
 
@@ -196,7 +199,7 @@ extension Device {
 
     private func claim(_ id: HandoffID, _ step: Int) {
         guard let item = parties[id]?.item else { return }
-        request(.claim(item.id), of: id, step, within: HandoffDeadlines().payload) { [unowned self] answer in
+        request(.claim(item.id), of: id, step, within: Self.payloadDeadline) { [unowned self] answer in
             switch answer {
             case .success(.payload(let claim, let payload)):
                 parties[id]?.claim = claim
@@ -210,7 +213,7 @@ extension Device {
 
     private func renew(_ id: HandoffID, _ step: Int) {
         guard let claim = parties[id]?.claim else { return self.claim(id, step) }
-        request(.present(claim), of: id, step, within: HandoffDeadlines().answer) { [unowned self] answer in
+        request(.present(claim), of: id, step, within: Self.answerDeadline) { [unowned self] answer in
             switch answer {
             case .success: return .done
             case .failure(.refused(.noSuchClaim)):
@@ -223,7 +226,7 @@ extension Device {
 
     private func commit(_ id: HandoffID, _ step: Int) {
         guard let claim = parties[id]?.claim else { return finish(id, step, .failed(.refused(.noSuchClaim))) }
-        request(.commit(claim), of: id, step, within: HandoffDeadlines().answer) { answer in
+        request(.commit(claim), of: id, step, within: Self.answerDeadline) { answer in
             switch answer {
             case .success: .done
             case .failure(let failure): .failed(failure)

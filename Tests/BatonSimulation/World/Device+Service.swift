@@ -71,7 +71,12 @@ extension Device {
 
     /// The core answers a device that asked for an activity.
     func give(_ claim: ClaimID, _ result: Result<Item, Contents.Failure>) {
-        guard let index = service.waiting.firstIndex(where: { $0.claim == claim }) else { return }
+        guard let index = service.waiting.firstIndex(where: { $0.claim == claim }) else {
+            if case .success(let item) = result {
+                world.ledger.breach(.payload, "“\(item.name)” is given to a device that does not wait for it")
+            }
+            return
+        }
         let request = service.waiting.remove(at: index)
         switch result {
         case .success(let item):
@@ -91,12 +96,16 @@ extension Device {
         guard case .success(let held) = presented else {
             return answer(presented.map { _ in .done }, number, on: wire)
         }
-        world.ledger.goOn(held, on: self)
+        world.ledger.goOn(held)
         decide {
             $0.goOn(claim)
             $0.report(piece, of: claim)
         }
         service.sending.removeAll { $0.claim == claim }
+        if chance.happens(world.isQuiet ? 0 : world.plan.noise.failures / 10) {
+            decide { $0.fail(claim, because: .documentChanged) }
+            return answer(.failure(.documentChanged), number, on: wire)
+        }
         service.sending.append((claim, wire))
         after(chance.seconds(0.001, 0.2)) { [unowned self] in
             if piece + 1 >= held.kept.item.manner.pieces { service.sending.removeAll { $0.claim == claim } }

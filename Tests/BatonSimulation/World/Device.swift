@@ -251,7 +251,7 @@ final class Device {
     /// Tells the device at the other end of a new connection which devices are revoked.
     func greet(_ wire: Wire) {
         guard !membership.revoked.isEmpty else { return }
-        ask(.membership(membership.revoked), on: wire, within: HandoffDeadlines().answer) { _ in }
+        ask(.membership(membership.revoked), on: wire, within: Self.answerDeadline) { _ in }
     }
 
     /// Sends a request.

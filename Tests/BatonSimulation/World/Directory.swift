@@ -92,7 +92,7 @@ extension Device {
         directory.records[other]?.isAsking = true
         connect(to: other) { [unowned self] result in
             guard case .success(let wire) = result else { return listAgain(other) }
-            ask(.list, on: wire, within: HandoffDeadlines().answer) { [unowned self] answer in
+            ask(.list, on: wire, within: Self.answerDeadline) { [unowned self] answer in
                 guard case .success(.list(let items, let version)) = answer else { return listAgain(other) }
                 noteListings(items, of: other)
                 directory.records[other]?.take(items, version)

@@ -103,10 +103,10 @@ struct Ledger {
         }
     }
 
-    mutating func goOn(_ claim: Claim<Contents>, on device: Device) {
-        if claims[claim.id]?.known == .failed, device.own[claim.id]?.state != .cancelled {
-            claims[claim.id]?.known = .open
-        }
+    /// A claim that has failed goes on, and its application hears of it if it still hears of its offer.
+    mutating func goOn(_ claim: Claim<Contents>) {
+        let isHeard = offers.values.contains { $0.activity == claim.kept.item.id }
+        if isHeard, claims[claim.id]?.known == .failed { claims[claim.id]?.known = .open }
     }
 
     mutating func endEvents(of offer: OfferID, on device: Device) {

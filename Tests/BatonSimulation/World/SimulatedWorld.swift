@@ -80,6 +80,7 @@ final class SimulatedWorld {
             }
             event.body()
             ledger.check(device)
+            statistics.note(device)
         }
         if ledger.violation == nil { time = end }
     }
@@ -174,7 +175,6 @@ package struct Statistics: Sendable {
 
     package var simulated = Duration.zero
     package var events = 0
-    package var acts = 0
     package var handoffs = 0
     package var continued = 0
     package var failed: [String: Int] = [:]
@@ -192,10 +192,15 @@ package struct Statistics: Sendable {
     package var mostHandoffs = 0
     package var mostRecords = 0
 
+    fileprivate mutating func note(_ device: Device) {
+        mostClaims = max(mostClaims, device.own.claims.count)
+        mostHandoffs = max(mostHandoffs, device.parties.count)
+        mostRecords = max(mostRecords, device.directory.records.count)
+    }
+
     package static func += (left: inout Statistics, right: Statistics) {
         left.simulated += right.simulated
         left.events += right.events
-        left.acts += right.acts
         left.handoffs += right.handoffs
         left.continued += right.continued
         left.failed.merge(right.failed) { $0 + $1 }
