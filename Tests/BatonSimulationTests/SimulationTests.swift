@@ -49,9 +49,9 @@ struct SimulationTests {
         #expect(first.lines.count > 100)
     }
 
-    @Test("Discovery costs more with each device, and less than without known answers")
+    @Test("The traffic of an idle network grows with its devices, and not with their square")
     func scale() {
-        let rows = ScaleReport.table(of: [4, 20, 100], seed: 1).split(separator: "\n")
-        #expect(rows.count == 4)
+        let (few, many) = (ScaleReport.idleTraffic(of: 10, seed: 1), ScaleReport.idleTraffic(of: 100, seed: 1))
+        #expect(many > 9 * few && many < 20 * few)
     }
 }

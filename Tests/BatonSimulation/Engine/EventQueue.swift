@@ -2,7 +2,7 @@
 
 import BatonProtocol
 
-/// What happens later, in the order of time. Events of one time keep the order in which they were added.
+/// Later events, in the order of time. Events of one time keep the order in which they were added.
 struct EventQueue<Event> {
     private struct Entry {
         let time: Instant

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What runs came to, as a person reads it.
+/// The results of runs, as a person reads them.
 package enum Report {
     package static func text(_ total: Statistics, runs: Int, devices: Int, taken: Duration) -> String {
         let (seconds, simulated) = (taken / .seconds(1), total.simulated / .seconds(1))

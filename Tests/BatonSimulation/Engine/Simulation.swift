@@ -22,7 +22,9 @@ package enum Simulation {
     /// Leaves out as many of a plan's faults and acts as it can, so that the same invariant is still broken.
     ///
     /// It tries large parts first, then smaller ones (Zeller's delta debugging), for at most so long.
-    package static func shorten(_ plan: Plan, breaking invariant: Invariant, within time: Duration = .seconds(60)) -> Plan {
+    package static func shorten(
+        _ plan: Plan, breaking invariant: Invariant, within time: Duration = .seconds(60)
+    ) -> Plan {
         var shortest = plan
         let clock = ContinuousClock()
         let end = clock.now + time

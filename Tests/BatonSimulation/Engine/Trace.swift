@@ -2,7 +2,7 @@
 
 import BatonProtocol
 
-/// What happened in a run, one line for each event.
+/// The history of a run, one line for each event.
 struct Trace {
     /// Lines that are kept. A history that was made shorter has fewer; of a longer one the end is of interest.
     private static let bound = 20_000

@@ -7,7 +7,9 @@ package enum ScaleReport {
     /// Runs a quiet network and a busy one of each size for an hour, after an hour in which all devices come.
     package static func table(of sizes: [Int], seed: UInt64) -> String {
         let rows = sizes.map { devices in row(devices, seed: seed) }
-        let head = ["devices", "idle", "a change each 10 min", "all come in 1 min", "peak", "records kept", "to all", "99 %"]
+        let head = [
+            "devices", "idle", "a change each 10 min", "all come in 1 min", "peak", "records kept", "to all", "99 %",
+        ]
         let table = [head] + rows
         let widths = head.indices.map { column in table.map { $0[column].count }.max() ?? 0 }
         return table.map { row in
@@ -15,9 +17,15 @@ package enum ScaleReport {
         }.joined(separator: "\n")
     }
 
-    private static func row(_ devices: Int, seed: UInt64) -> [String] {
+    /// Bytes a second on an idle network, an hour after the last device came.
+    package static func idleTraffic(of devices: Int, seed: UInt64) -> Double {
         var idle = DiscoveryModel(devices: devices, seed: seed, changes: 0)
         idle.run(until: 7200, countingFrom: 3600)
+        return Double(idle.bytes) / 3600
+    }
+
+    private static func row(_ devices: Int, seed: UInt64) -> [String] {
+        let idle = idleTraffic(of: devices, seed: seed)
         var busy = DiscoveryModel(devices: devices, seed: seed, changes: 600)
         busy.run(until: 7200, countingFrom: 3600)
         var first = DiscoveryModel(devices: devices, seed: seed, changes: 0)
@@ -26,11 +34,11 @@ package enum ScaleReport {
         func latency(_ part: Double) -> String {
             sorted.isEmpty ? "" : "\(Report.number(sorted[min(sorted.count - 1, Int(Double(sorted.count) * part))])) ms"
         }
-        func rate(_ bytes: Int, _ seconds: Double) -> String {
-            "\(Report.number(Double(bytes) / seconds / 1000)) kB/s"
+        func rate(_ bytes: Double, _ seconds: Double) -> String {
+            "\(Report.number(bytes / seconds / 1000)) kB/s"
         }
         return [
-            "\(devices)", rate(idle.bytes, 3600), rate(busy.bytes, 3600), rate(first.bytes, 60),
+            "\(devices)", rate(idle, 1), rate(Double(busy.bytes), 3600), rate(Double(first.bytes), 60),
             "\(first.peak) packets/s", "\(Report.number(Double(busy.memory) / 1000)) kB", latency(0.5), latency(0.99),
         ]
     }

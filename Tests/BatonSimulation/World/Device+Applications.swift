@@ -85,7 +85,7 @@ extension Device {
         case (.continued, _, let claim?), (.failed, _, let claim?):
             for key in windows.keys { windows[key]?.open.remove(claim.number) }
             guard case .continued = told else { return }
-            // What has moved is not shown any more.
+            // An activity that has moved is not shown any more.
             if let number, windows[number]?.item.isExclusive == true { windows[number]?.isWanted = false }
         case (.taken, _, _), (.progress, _, _), (.interrupted, _, _), (.continued, _, _), (.failed, _, _),
             (.withdrawn, _, _):

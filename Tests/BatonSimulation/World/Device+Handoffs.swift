@@ -3,7 +3,7 @@
 import BatonCore
 import BatonProtocol
 
-/// What the driver keeps of one handoff.
+/// The driver's part of one handoff.
 struct Party {
     let origin: Int
     let item: Item

@@ -28,7 +28,7 @@ final class Device {
     var offset = 0.0
     private let rate: Double
 
-    // What a node keeps in memory.
+    // A node has these in memory.
     private(set) var own: OwnActivities<Contents>
     private(set) var handoffs: Handoffs<Contents>
     var membership = Membership()
@@ -48,7 +48,7 @@ final class Device {
     /// The node is killed after so many effects.
     private var fuse: (effects: Int, away: Duration)?
 
-    // What stays when the node ends.
+    // These stay when the node ends.
     var windows: [Int: Window] = [:]
     var disk = Membership()
     var isHandoffOn = true
@@ -91,7 +91,7 @@ final class Device {
         handoffs = Handoffs()
         (membership, directory, parties, wires, dials, asks) = (disk, Directory(), [:], [], [:], [:])
         (service, ownTimer, handoffTimer, fuse) = (Service(), nil, nil, nil)
-        note("the node starts")
+        if incarnation > 1 { note("the node starts") }
         // A revoked device is no more use to its user, who makes it join again.
         if membership.isRevoked(peer.id) { identity += 1 }
         directory.version = world.time.nanoseconds
@@ -199,7 +199,10 @@ final class Device {
     private func schedule(
         _ deadline: Instant?, _ timer: ReferenceWritableKeyPath<Device, Instant?>, _ body: @escaping () -> Void
     ) {
-        guard let deadline, phase == .running else { return self[keyPath: timer] = nil }
+        guard let deadline, phase == .running else {
+            self[keyPath: timer] = nil
+            return
+        }
         let delay = (deadline - now.instant) / rate
         let time = world.time + max(delay, .nanoseconds(1))
         if let set = self[keyPath: timer], set <= time { return }
@@ -218,7 +221,7 @@ final class Device {
         case .changed(.continued): break
         case .tell(let offer, let told, let claim): hear(told, of: offer, claim)
         case .endEvents(let offer):
-            note("offer \(offer.number): no more events")
+            note("offer \(offer.number & 0xffff_ffff): no more events")
             world.ledger.endEvents(of: offer, on: self)
         case .askToSave(let offer, let device): askToSave(offer, for: device)
         case .answer(let claim, let answer): give(claim, answer)

@@ -15,7 +15,7 @@ package enum Invariant: String, Sendable {
     case revoked
     /// Every table stays within its limit.
     case bounds
-    /// What was withdrawn disappears, and what is reachable is listed, once the network is quiet.
+    /// Once the network is quiet, each device lists exactly what the devices that it reaches offer.
     case listing
     /// Nothing waits for ever.
     case waiting
@@ -28,9 +28,9 @@ package struct Violation: Sendable, CustomStringConvertible {
     package var description: String { "\(invariant): \(text)" }
 }
 
-/// What the world has seen of the devices, kept apart from them, and compared with the invariants after every step.
+/// An account of what the devices did. It is kept apart from them, and compared with the invariants after every step.
 struct Ledger {
-    /// What the application of an origin knows of a claim.
+    /// The application of an origin knows this of a claim.
     private enum Known {
         case open
         case failed
@@ -62,7 +62,7 @@ struct Ledger {
     private var committed: Set<ClaimID> = []
     private var delivered: Set<ActivityID> = []
     private var handoffs: [HandoffID: (device: Int, stage: Stage)] = [:]
-    /// What each device has accepted.
+    /// The activities that each device has accepted.
     private var accepted: [String: Set<ActivityID>] = [:]
     /// The revoked devices that each device knows of.
     private var known: [Int: Set<String>] = [:]
@@ -115,7 +115,8 @@ struct Ledger {
         }
         let isStopping = device.own.stopped != nil
         let isHeard = offers.values.contains { $0.activity == ended.activity }
-        if !isStopping, !isHeard, claims.values.contains(where: { $0.activity == ended.activity && $0.known == .open }) {
+        let isOpen = claims.values.contains { $0.activity == ended.activity && $0.known == .open }
+        if isOpen, !isStopping, !isHeard {
             breach(.outcome, "the application of \(device.name) never hears what became of a claim")
         }
     }

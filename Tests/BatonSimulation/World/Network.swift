@@ -29,9 +29,9 @@ final class Wire {
 enum Message {
     case request(Int, Request)
     case answer(Int, Result<Answer, Contents.Failure>)
-    /// Whoever asked has read the answer.
+    /// The device that asked has read the answer.
     case taken(Int)
-    /// Whoever asked does not wait any longer, or has no use for the answer.
+    /// The device that asked does not wait any longer, or has no use for the answer.
     case abort(Int, Contents.Failure)
 }
 

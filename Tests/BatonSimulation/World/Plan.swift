@@ -17,8 +17,8 @@ package enum Fault: String, CaseIterable, Sendable {
     case revocations
 }
 
-/// Something that a user does, or a fault of the world. What it concerns is chosen when it happens, so that it keeps
-/// its sense if others are left out.
+/// Something that a user does, or a fault of the world. Its target is chosen when it happens, so that it keeps its
+/// sense if others are left out.
 enum Act: Sendable, Hashable {
     case offer(Int, window: Int, Item.Manner)
     case update(Int, window: Int)

@@ -54,9 +54,11 @@ final class SimulatedWorld {
         for device in devices { device.start() }
         for entry in plan.entries { after(entry.time) { [unowned self] in happen(entry.act) } }
         advance(to: time + plan.length)
-        calm()
-        after(Self.quietTime / 2) { [unowned self] in endConnections() }
-        advance(to: time + Self.quietTime)
+        if ledger.violation == nil {
+            calm()
+            after(Self.quietTime / 2) { [unowned self] in endConnections() }
+            advance(to: time + Self.quietTime)
+        }
         if ledger.violation == nil { checkRest() }
         statistics.simulated = time - Instant(nanoseconds: 0)
         // Devices and their events refer to each other.
@@ -112,7 +114,7 @@ final class SimulatedWorld {
         for device in devices { for wire in device.wires { cut(wire) } }
     }
 
-    /// What has to be true once the world has been quiet for long enough.
+    /// Compares what is left with what may be left, once the world has been quiet for long enough.
     private func checkRest() {
         for device in devices {
             ledger.checkRest(of: device)
@@ -123,9 +125,8 @@ final class SimulatedWorld {
                 if !isAdmitted || known { continue }
                 let (shown, offered) = (device.listed(of: other), other.own.visible.map(\.activity))
                 if Set(shown) != Set(offered) {
-                    ledger.breach(
-                        .listing,
-                        "\(device.name) lists \(shown.map(\.name)) of \(other.name), which offers \(offered.map(\.name))")
+                    let (lines, offers) = (shown.map(\.name), offered.map(\.name))
+                    ledger.breach(.listing, "\(device.name) lists \(lines) of \(other.name), which offers \(offers)")
                 }
             }
         }
