@@ -7,7 +7,7 @@ import BatonProtocol
 /// Each packet goes to all devices, and none is lost. So all devices that were there know the same of a record: when it
 /// was last on the network. The model counts packets and bytes; it does not build them.
 struct DiscoveryModel {
-    /// Bytes of packets, with the headers of Ethernet, IPv4 and UDP and, in brackets, of what Avahi puts into them.
+    /// Bytes of packets and of their parts. A header is of Ethernet, IPv4, UDP and DNS.
     private enum Size {
         static let header = 14 + 20 + 8 + 12
         /// A question for the service type.
