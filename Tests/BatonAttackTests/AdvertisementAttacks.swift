@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDiscovery
 import BatonEventLoop
 import BatonProtocol
@@ -50,13 +51,10 @@ struct AdvertisementAttacks {
         interface: UInt32 = 1, unixTime: UInt64 = 1, now: Instant = Instant(nanoseconds: 1)
     ) {
         guard let (advertisement, keys) = try? desktop.makeOpener().open(record) else { return }
-        switch replayGuard.judge(advertisement, unixTime: unixTime) {
-        case .accepted, .standing:
-            table.receive(
-                advertisement, keys: keys, instance: instance, interface: interface, now: now, unixTime: unixTime)
-        case .duplicate: _ = table.receiveAgain(advertisement, instance: instance, interface: interface, now: now)
-        case .expired, .replayed: break
-        }
+        _ = table.hear(
+            HeardAdvertisement(advertisement: advertisement, keys: keys),
+            as: PeerTable.Freshness(replayGuard.judge(advertisement, unixTime: unixTime)), isOutdated: false,
+            instance: instance, interface: interface, now: now, unixTime: unixTime)
     }
 
     /// Martin et al., section 4: type, name and state of a device in clear or of a telling size.
@@ -105,7 +103,7 @@ struct AdvertisementAttacks {
             var sealer = try laptop.makeSealer()
             let yesterday = Self.record(try sealer.seal(Self.content("Yesterday")))
             let today = Self.record(try sealer.seal(Self.content("Today")))
-            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
+            var (replayGuard, table) = (ReplayGuard(), PeerTable())
             receive(yesterday, &replayGuard, &table)
             receive(today, &replayGuard, &table)
             if !defence.isOn { replayGuard = ReplayGuard() }
@@ -122,13 +120,13 @@ struct AdvertisementAttacks {
             sealer.beginPeriod()
             let office = Self.record(
                 try sealer.seal(Self.content("At the office", port: 40_002, address: "198.51.100.7")))
-            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
+            var (replayGuard, table) = (ReplayGuard(), PeerTable())
             receive(home, &replayGuard, &table, instance: "home", interface: wireless)
             receive(office, &replayGuard, &table, instance: "office", interface: wired)
             // The defence is that it was saved.
             if defence.isOn { try desktop.store.save(replayGuard) }
             replayGuard = defence.isOn ? try desktop.store.loadReplayGuard() : ReplayGuard()
-            table = PeerTable(keys: keys)
+            table = PeerTable()
             receive(home, &replayGuard, &table, instance: "attacker", interface: wired)
             let peer = table.peers[laptop.id]
             return Outcome(succeeds: peer?.current?.title == "At home" || peer?.addresses.first?.port == 40_001)
@@ -136,11 +134,11 @@ struct AdvertisementAttacks {
         try await attack("the newest one, when its device has gone and the victim was restarted") {
             var sealer = try laptop.makeSealer()
             let last = Self.record(try sealer.seal(Self.content("Gone")))
-            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
+            var (replayGuard, table) = (ReplayGuard(), PeerTable())
             receive(last, &replayGuard, &table, unixTime: 1000)
             try desktop.store.save(replayGuard)
             replayGuard = try desktop.store.loadReplayGuard()
-            table = PeerTable(keys: keys)
+            table = PeerTable()
             receive(last, &replayGuard, &table, unixTime: 1000 + UInt64(Advertisement.maximumTimeToLive))
             return Outcome(succeeds: table.peers[laptop.id] != nil)
         }
@@ -151,7 +149,7 @@ struct AdvertisementAttacks {
     @Test("An advertisement that is repeated when its device has gone")
     func repeated() async throws {
         func isListed(_ said: [[UInt8]], repeatedAfter seconds: Int) throws -> Bool {
-            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
+            var (replayGuard, table) = (ReplayGuard(), PeerTable())
             let begin = Instant(nanoseconds: 1)
             for record in said { receive(record, &replayGuard, &table, now: begin) }
             table.remove(instance: "i")
@@ -261,7 +259,7 @@ struct AdvertisementAttacks {
             let signature = try thief.account.identity.sign(AdvertisementSeal.signedMessage(salt: salt, plain: plain))
             let record = try Self.record(thief.seal(plain, signature, salt: salt))
 
-            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
+            var (replayGuard, table) = (ReplayGuard(), PeerTable())
             receive(record, &replayGuard, &table)
             var sealer = try laptop.makeSealer()
             receive(Self.record(try sealer.seal(Self.content("Genuine"))), &replayGuard, &table)
@@ -288,7 +286,7 @@ struct AdvertisementAttacks {
         let attacker = try TestAccount(devices: 1)
         let third = try #require(NetworkAddress("192.0.2.7"))
         try await attack("an advertisement sealed with a key of the attacker's own, which names a third host") {
-            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: laptop.account.currentKeys))
+            var (replayGuard, table) = (ReplayGuard(), PeerTable())
             var sealer = try attacker.devices[0].makeSealer()
             receive(Self.record(try sealer.seal(Self.content("Click me"))), &replayGuard, &table)
             return Outcome(
@@ -310,8 +308,8 @@ struct AdvertisementAttacks {
             return Outcome(succeeds: (try? AdvertisementCodec.decode(plain))?.content.port == 22)
         }
         await attack("a port below 1024 that has come so far is dialled") {
-            var table = PeerTable(keys: keys)
-            table.receive(advertisement(Self.content(nil, port: 22)), keys)
+            var table = PeerTable()
+            table.receive(HeardAdvertisement(advertisement: advertisement(Self.content(nil, port: 22)), keys: keys))
             return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)
         }
     }
@@ -329,8 +327,10 @@ struct AdvertisementAttacks {
         await attack("\(text), which is no single host, is dialled") { defence in
             var content = Self.content(nil)
             content.addresses = [address]
-            var table = PeerTable(keys: keys, undialled: defence.isOn ? PeerTable.undialled : [])
-            table.receive(advertisement(content), keys)
+            var table = PeerTable()
+            var heard = HeardAdvertisement(advertisement: advertisement(content), keys: keys)
+            if !defence.isOn { heard.undialled = [] }
+            table.receive(heard)
             return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)
         }
     }
@@ -343,8 +343,10 @@ struct AdvertisementAttacks {
         await attack("\(text) in an advertisement is dialled") { defence in
             var content = Self.content(nil)
             content.addresses = [address]
-            var table = PeerTable(keys: keys, undialled: defence.isOn ? PeerTable.undialled : [])
-            table.receive(advertisement(content), keys)
+            var table = PeerTable()
+            var heard = HeardAdvertisement(advertisement: advertisement(content), keys: keys)
+            if !defence.isOn { heard.undialled = [] }
+            table.receive(heard)
             return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)
         }
         try await attack("\(text) in an advertisement is read") {
@@ -365,9 +367,8 @@ struct AdvertisementAttacks {
 }
 
 extension PeerTable {
-    fileprivate mutating func receive(_ advertisement: Advertisement, _ keys: GenerationKeys) {
-        receive(
-            advertisement, keys: keys, instance: "i", interface: 1, now: Instant(nanoseconds: 1), unixTime: 1)
+    fileprivate mutating func receive(_ heard: HeardAdvertisement) {
+        receive(heard, instance: "i", interface: 1, now: Instant(nanoseconds: 1), unixTime: 1)
     }
 }
 

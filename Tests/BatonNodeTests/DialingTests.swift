@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -15,10 +16,8 @@ import Testing
 struct DialingTests {
     private var limits = NodeLimits()
 
-    private func parts() async throws -> NodeParts {
-        let parts = try NodeParts(TestAccount(devices: 1), limits: limits)
-        await parts.directory.dialLoopback(with: parts.account.devices[0].account.currentKeys)
-        return parts
+    private func parts() throws -> NodeParts {
+        try NodeParts(TestAccount(devices: 1), limits: limits)
     }
 
     /// A device of a number, which no connection has proved, is announced.
@@ -38,7 +37,7 @@ struct DialingTests {
     @Test("So many devices that nothing has proved are dialled at once, and no further one is reached for")
     mutating func unproved() async throws {
         limits.unprovedDialDeadline = .seconds(60)
-        let parts = try await parts()
+        let parts = try parts()
         let bound = limits.unprovedDials
         #expect(bound == 4)
         // They take the connection, and say nothing.
@@ -81,7 +80,7 @@ struct DialingTests {
     @Test("So many devices are dialled at once in all, whoever wants them")
     mutating func dials() async throws {
         limits.dials = 6
-        let parts = try await parts()
+        let parts = try parts()
         let reached = Lock<[Socket]>([])
         let listener = try Listener(at: .ip(.ipv4Any, port: 0), on: EventLoop(name: "invented"))
         listener.start { socket in reached.withLock { $0.append(socket) } }
@@ -114,7 +113,7 @@ struct DialingTests {
     @Test("What nothing has proved is dialled in brief, and for longer where a user names it meanwhile")
     mutating func brief() async throws {
         limits.unprovedDialDeadline = .milliseconds(200)
-        let parts = try await parts()
+        let parts = try parts()
         let reached = Lock<[Socket]>([])
         let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: EventLoop(name: "silent"))
         listener.start { socket in reached.withLock { $0.append(socket) } }
@@ -136,7 +135,7 @@ struct DialingTests {
 
     @Test("A device at whose port nobody listens is told in the words of the doctor, which is named")
     func refused() async throws {
-        let parts = try await parts()
+        let parts = try parts()
         let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: parts.loop)
         let port = try #require(listener.localAddress.port)
         listener.close()
@@ -156,7 +155,7 @@ struct DialingTests {
 
     @Test("A device that ends the connection without a word is tried once more, and then given up")
     func turnedAway() async throws {
-        let parts = try await parts()
+        let parts = try parts()
         let visits = Lock(0)
         let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: EventLoop(name: "crowded"))
         listener.start { socket in
@@ -175,7 +174,7 @@ struct DialingTests {
 
     @Test("A device that moves while it is dialled is followed so many times, and then given up")
     func moves() async throws {
-        let parts = try await parts()
+        let parts = try parts()
         // With one connection the kernel's queue is full: others wait for an answer.
         let silence = try Listener(at: .ip(.ipv4Any, port: 0), on: parts.loop, backlog: 0)
         defer { silence.close() }
@@ -204,11 +203,9 @@ extension PeerConnections {
 }
 
 extension PeerDirectory {
-    /// Has devices dialled on the loopback, which no advertisement may name.
-    fileprivate func dialLoopback(with keys: GenerationKeys) { table = PeerTable(keys: keys, undialled: [.invalid]) }
-
-    /// Takes what an advertisement says.
+    /// Takes what an advertisement says, and dials the loopback, which no advertisement may name.
     fileprivate func hear(_ advertisement: Advertisement, with keys: GenerationKeys) {
-        table.receive(advertisement, keys: keys, instance: "instance", interface: 1, now: .now, unixTime: 1)
+        let heard = HeardAdvertisement(advertisement: advertisement, keys: keys, undialled: [.invalid])
+        decide { $0.receive(heard, instance: "instance", interface: 1, now: .now, unixTime: 1) }
     }
 }

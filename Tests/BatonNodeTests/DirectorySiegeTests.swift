@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDiscovery
 import BatonEventLoop
 import BatonProtocol
@@ -50,8 +51,8 @@ struct DirectorySiegeTests {
         /// When it was seen last, since when it offers what it offers, and how often it said something else.
         var times: [UInt64]
         let addresses: [SocketAddress]
-        let gateNonce: [UInt8]
-        let generation: UInt32
+        let gateNonce: [UInt8]?
+        let generation: UInt32?
         let revision: UInt64
         let isProved: Bool
         var isPresent: Bool
@@ -63,8 +64,8 @@ struct DirectorySiegeTests {
             others = peer.others
             times = [peer.seen, peer.currentSince, peer.news]
             addresses = peer.addresses
-            gateNonce = peer.gateNonce
-            generation = peer.keys.generation
+            gateNonce = peer.record?.advertisement.gateNonce
+            generation = peer.record?.generation
             revision = peer.revision
             isProved = peer.isProved
             isPresent = peer.isPresent

@@ -286,7 +286,7 @@ struct OutdatedDevicesTests {
     /// Devices by number, in simulated time.
     private struct Line {
         private static let keys = AccountSecrets(AccountKey()).keys(generation: 0)
-        var outdated = OutdatedDevices(keys: Self.keys)
+        var outdated = OutdatedDevices()
 
         func device(_ number: Int) -> DeviceID { DeviceID(ed25519PublicKey: Self.publicKey(number)) }
 

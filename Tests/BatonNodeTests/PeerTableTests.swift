@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonEventLoop
 import BatonProtocol
 import Testing
@@ -20,38 +21,38 @@ struct PeerTableTests {
     private func advertisement(
         _ number: UInt8, addresses: [String]? = nil, port: UInt16 = 4000, timeToLive: UInt16 = 120,
         activity: UInt8? = nil, age: UInt32 = 0, others: UInt8 = 0, name: String? = nil
-    ) throws -> Advertisement {
+    ) throws -> HeardAdvertisement {
         let current = activity.map {
             AdvertisedActivity(
                 id: [UInt8](repeating: $0, count: 16), type: "org.example.note",
                 teamTag: [UInt8](repeating: 0, count: 8), version: 1, age: age, title: "Note")
         }
-        return Advertisement(
+        let advertisement = Advertisement(
             device: try device(number), publicKey: [UInt8](repeating: number, count: 32), epoch: 1, sequence: 1,
             gateNonce: [UInt8](repeating: 0, count: 16),
             content: AdvertisementContent(
                 timeToLive: timeToLive, port: port,
                 addresses: try (addresses ?? ["10.0.0.\(number)"]).map { try #require(NetworkAddress($0)) },
                 deviceName: name ?? "device \(number)", current: current, otherActivities: others))
+        return HeardAdvertisement(advertisement: advertisement, keys: Self.keys)
     }
 
     private func receive(
-        _ advertisement: Advertisement, in table: inout PeerTable, instance: String = "a", interface: UInt32 = 2,
+        _ advertisement: HeardAdvertisement, in table: inout PeerTable, instance: String = "a", interface: UInt32 = 2,
         now: Instant? = nil, unixTime: UInt64 = 1000
     ) {
         table.receive(
-            advertisement, keys: Self.keys, instance: instance, interface: interface, now: now ?? start,
-            unixTime: unixTime)
+            advertisement, instance: instance, interface: interface, now: now ?? start, unixTime: unixTime)
     }
 
     @Test("Each advertisement that counts is news, and one that says so is not to be believed alone")
     func uncounted() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         receive(try advertisement(1, activity: 9, others: 254), in: &table)
         #expect(table.present.map(\.isUncounted) == [false] && table.present.map(\.news) == [1])
         let uncounted = try advertisement(1, others: AdvertisementContent.uncountedActivities)
         receive(uncounted, in: &table)
-        _ = table.receiveAgain(uncounted, instance: "a", interface: 3, now: start)
+        table.receiveAgain(uncounted, instance: "a", interface: 3, now: start)
         #expect(table.present.map(\.isUncounted) == [true] && table.present.map(\.news) == [2])
         table.remove(instance: "a")
         #expect(table.peers.values.map(\.isUncounted) == [false] && table.peers.values.map(\.news) == [2])
@@ -59,17 +60,17 @@ struct PeerTableTests {
 
     @Test("One entry a device, whichever instances and interfaces show it")
     func folding() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         let first = try advertisement(1, activity: 9)
         receive(first, in: &table)
-        _ = table.receiveAgain(first, instance: "a", interface: 3, now: start)
+        table.receiveAgain(first, instance: "a", interface: 3, now: start)
         receive(try advertisement(1, activity: 9), in: &table, instance: "b", interface: 2)
         #expect(table.present.count == 1)
         #expect(table.present.first?.instances == ["a", "b"])
         #expect(table.present.first?.interfaces == [2, 3])
-        #expect(["a", "b", "c"].map { table.keys(shownBy: $0).count } == [1, 1, 0])
+        #expect(["a", "b", "c"].map { table.records(shownBy: $0).count } == [1, 1, 0])
         table.remove(instance: "a")
-        #expect(table.keys(shownBy: "a").isEmpty)
+        #expect(table.records(shownBy: "a").isEmpty)
         #expect(table.present.first?.current != nil)
         table.remove(instance: "unheard of")
         #expect(table.present.count == 1)
@@ -79,34 +80,36 @@ struct PeerTableTests {
         let gone = try #require(table.peers[try device(1)])
         #expect(gone.current == nil && gone.others == 0 && gone.interfaces.isEmpty)
         // Whoever is not in the table is not brought in by a repetition.
-        _ = table.receiveAgain(try advertisement(2), instance: "c", interface: 2, now: start)
+        table.receiveAgain(try advertisement(2), instance: "c", interface: 2, now: start)
         #expect(table.peers.count == 1)
     }
 
     @Test("What stands from an earlier run counts for the rest of its time, and a repetition prolongs nothing")
     func standing() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         let advertised = try advertisement(1)
         table.receive(
-            advertised, keys: Self.keys, instance: "a", interface: 2, now: start, lasting: 40, unixTime: 1000)
+            advertised, instance: "a", interface: 2, now: start, lasting: 40, unixTime: 1000)
         let end = start + .seconds(40)
         #expect(table.nextExpiry == end)
-        _ = table.receiveAgain(advertised, instance: "b", interface: 2, now: start + .seconds(39))
+        table.receiveAgain(advertised, instance: "b", interface: 2, now: start + .seconds(39))
         table.expire(now: start + .seconds(39))
         #expect(table.present.first?.instances == ["a", "b"])
         table.expire(now: end)
-        _ = table.receiveAgain(advertised, instance: "b", interface: 2, now: end)
+        table.receiveAgain(advertised, instance: "b", interface: 2, now: end)
         #expect(table.present.isEmpty)
     }
 
     @Test("What had gone and is seen again says what it said, for the rest of its time")
     func back() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         let advertised = try advertisement(1, activity: 9, age: 5, others: 2)
         receive(advertised, in: &table, unixTime: 1000)
         let end = try #require(table.nextExpiry)
         func seeAgain(isOutdated: Bool = false, at time: Instant) -> Bool {
+            let version = table.version
             table.receiveAgain(advertised, isOutdated: isOutdated, instance: "b", interface: 3, now: time)
+            return table.version != version
         }
         let isSecond = seeAgain(at: start)
         #expect(!isSecond)
@@ -125,7 +128,7 @@ struct PeerTableTests {
 
     @Test("Ever new devices at one address push out no other that nothing has proved")
     func oneAddress() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         receive(try advertisement(1), in: &table, unixTime: 1)
         let longest = try advertisement(2, addresses: ["192.0.2.7"])
         for _ in 0..<2 { receive(longest, in: &table, unixTime: 1) }
@@ -139,7 +142,7 @@ struct PeerTableTests {
 
     @Test("A connection that is there before the first advertisement proves the device as well")
     func provedBefore() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         let (early, removed) = (try device(1), try device(2))
         table.prove(early)
         table.prove(removed)
@@ -149,7 +152,7 @@ struct PeerTableTests {
         #expect(table.peers.values.filter(\.isProved).map(\.device) == [early])
         #expect(table.known.entries.count(where: { $0.isProved == true }) == 1)
         // Of so many it is remembered, the last ones.
-        var full = PeerTable(keys: Self.keys)
+        var full = PeerTable()
         for number in 0...PeerTable.bound { full.prove(try device(UInt8(number))) }
         #expect(!full.isProved(try device(0)))
         #expect(try (1...PeerTable.bound).allSatisfy { full.isProved(try device(UInt8($0))) })
@@ -161,7 +164,7 @@ struct PeerTableTests {
 
     @Test("Whoever was proved by a connection makes no room for who was not, also after a restart")
     func proved() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         receive(try advertisement(1), in: &table, unixTime: 1)
         receive(try advertisement(2), in: &table, unixTime: 2)
         let (one, two) = (try device(1), try device(2))
@@ -171,7 +174,7 @@ struct PeerTableTests {
         }
         #expect(table.peers.count == PeerTable.bound)
         #expect(table.peers[one]?.isProved == true && table.peers[two] == nil)
-        var next = PeerTable(known: table.known, keys: Self.keys)
+        var next = PeerTable(table.known)
         #expect(next.peers[one]?.isProved == true)
         for device in next.peers.keys { next.prove(device) }
         // Where all are, one that is not announced makes room; and then whoever took its place.
@@ -186,7 +189,7 @@ struct PeerTableTests {
 
     @Test("The names that a proved device had are remembered, the first ones, also after a restart; others' are not")
     func formerNames() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         let (one, two) = (try device(1), try device(2))
         func names(_ device: DeviceID) -> [String]? { table.peers[device]?.formerNames.other(than: "") }
         func rename(_ number: UInt8, _ name: String) throws {
@@ -205,7 +208,7 @@ struct PeerTableTests {
         // Also one that it takes again, and drops again when there is no room any more.
         try rename(1, "host2")
         for number in 1...20 { try rename(1, "\(number)") }
-        table = PeerTable(known: table.known, keys: Self.keys)
+        table = PeerTable(table.known)
         try rename(1, "host2")
         try rename(1, "last")
         #expect(names(one) == ["host2", "tv"] + (1...6).map(String.init) && names(two) == [])
@@ -214,7 +217,7 @@ struct PeerTableTests {
 
     @Test("Where the keys change, whoever showed only the old ones is but a name, and who was proved is not")
     func oldKeys() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         receive(try advertisement(1), in: &table)
         receive(try advertisement(2), in: &table, instance: "b")
         table.prove(try device(1))
@@ -228,7 +231,7 @@ struct PeerTableTests {
 
     @Test("An advertisement is believed for its time to live")
     func expiry() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         receive(try advertisement(1, timeToLive: 10), in: &table)
         receive(try advertisement(2, timeToLive: 20), in: &table, instance: "b")
         #expect(table.nextExpiry == start + .seconds(10))
@@ -246,7 +249,7 @@ struct PeerTableTests {
 
     @Test("An activity keeps the time that it was first seen with, and a new one gets its own")
     func currentSince() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         receive(try advertisement(1, activity: 9, age: 5), in: &table, unixTime: 1000)
         let id = try device(1)
         #expect(table.peers[id]?.currentSince == 995)
@@ -262,7 +265,7 @@ struct PeerTableTests {
 
     @Test("The table is bounded, and the device that was gone longest makes room")
     func bound() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         for number in 0..<UInt8(PeerTable.bound) {
             receive(
                 try advertisement(number), in: &table, instance: "\(number)", unixTime: 1000 + UInt64(number))
@@ -284,10 +287,10 @@ struct PeerTableTests {
 
     @Test("A link-local address is dialled on each interface that it was seen on, and no other address is")
     func addresses() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         let advertised = try advertisement(1, addresses: ["fe80::1", "10.0.0.1", "127.0.0.1", "2001:db8::1"])
         receive(advertised, in: &table, interface: 7)
-        _ = table.receiveAgain(advertised, instance: "a", interface: 4, now: start)
+        table.receiveAgain(advertised, instance: "a", interface: 4, now: start)
         let linkLocal = try #require(IPAddress("fe80::1"))
         let expected = [
             linkLocal.scoped(to: 4), linkLocal.scoped(to: 7), try #require(IPAddress("10.0.0.1")),
@@ -298,14 +301,14 @@ struct PeerTableTests {
 
     @Test("Loopback is never dialled: it leads to this device")
     func loopback() throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         receive(try advertisement(1, addresses: ["127.0.0.1", "::1"]), in: &table)
         #expect(table.present.first?.addresses.isEmpty == true)
     }
 
     @Test("Nobody is dialled on a port of the system", arguments: [(1023 as UInt16, 0), (1024, 1), (0, 0), (65535, 1)])
     func ports(port: UInt16, count: Int) throws {
-        var table = PeerTable(keys: Self.keys)
+        var table = PeerTable()
         receive(try advertisement(1, port: port), in: &table)
         #expect(table.present.first?.addresses.count == count)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonAccount
+import BatonCore
 package import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -80,6 +81,6 @@ extension Peer {
     /// sealed with keys that only they give.
     func knows(_ account: Account) -> Bool {
         if revision == account.state.revision { return true }
-        return isPresent && !account.state.isApart && keys.id == account.currentKeys.id
+        return isPresent && !account.state.isApart && record?.keys.id == account.currentKeys.id
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonCore
 import BatonProtocol
 
 /// Unknown devices that seal with keys of an older generation, and the order in which they get a turn: a value, told
@@ -34,13 +35,9 @@ struct OutdatedDevices {
     }
 
     /// The devices of the line, as they can be dialled.
-    private var table: PeerTable
+    private var table = PeerTable()
     /// In the order of their turns: new devices as they came, then those that had one, as it began.
     private var line: [(device: DeviceID, state: State, isServed: Bool)] = []
-
-    init(keys: GenerationKeys) {
-        table = PeerTable(keys: keys)
-    }
 
     /// A device that has its turn.
     subscript(device: DeviceID) -> Peer? {
@@ -74,8 +71,8 @@ struct OutdatedDevices {
         }
         if counts {
             table.receive(
-                advertisement, keys: keys, isOutdated: true, instance: instance, interface: interface, now: now,
-                unixTime: unixTime)
+                HeardAdvertisement(advertisement: advertisement, keys: keys), isOutdated: true, instance: instance,
+                interface: interface, now: now, unixTime: unixTime)
         }
         while line.count(where: \.state.isTurn) < Self.bound, let next = waiting.first {
             let device = line.remove(at: next.place).device

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonTransport
@@ -41,7 +42,8 @@ extension PeerConnections {
     /// Connects to a device, and has it and this one prove who they are.
     private func enter(_ peer: Peer) async throws -> Connection {
         let (socket, peer) = try await connect(to: peer)
-        return try await dialer.prove(socket, peer.door, within: limits.handshakeDeadline)
+        guard let door = peer.door else { throw HandoffError(.peerUnreachable, "it has not been seen") }
+        return try await dialer.prove(socket, door, within: limits.handshakeDeadline)
     }
 
     /// Connects to where a device is, also when that changes meanwhile.

@@ -55,11 +55,6 @@ struct PeerDialer: Sendable {
     }
 }
 
-extension Peer {
-    /// Its gate, as its last advertisement shows it.
-    var door: PeerDialer.Door { PeerDialer.Door(device: device, keys: keys, gateNonce: gateNonce) }
-}
-
 extension Connection {
     /// Runs the handshake, and returns the device that the other side has proved to be. Closes the connection if that
     /// fails.

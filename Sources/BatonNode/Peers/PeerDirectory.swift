@@ -43,28 +43,27 @@ final class PeerDirectory {
     private let store: AccountStore
     private let logger: Logger
     private var replayGuard: ReplayGuard
-    var table: PeerTable
+    private(set) var table: PeerTable
     private var outdated: OutdatedDevices
     private let epoch: UInt64
     /// Another machine announces itself as this device, and began to do so after this one: the others hear that one.
     private(set) var hasTwin = false
-    private var pinned = PinnedInstances()
     private var fullKeyringRetries = FullKeyringRetries()
-    private var presenceLog = PresenceLog()
     private var saved: KnownDevices
-    /// What is to be written next. A disk that is slow skips what was there in between.
+    /// The values to write next. A slow disk skips those in between.
     private var unwritten: (ReplayGuard, KnownDevices)?
     private var writing: Task<Void, Never>?
     private let (heard, hearing) = AsyncStream<OtherwiseKeyed>.makeStream(
         bufferingPolicy: .bufferingNewest(PeerTable.bound))
-    /// What the DNS-SD responder of this machine does.
+    /// The state of this machine's DNS-SD responder.
     private(set) var responder = ResponderState.idle
     private var watchers: [UUID: (subject: Subject, signal: AsyncStream<Void>.Continuation)] = [:]
     private let announcements = WaitList<String>(bound: HandoffTable.bound, boundPerKey: HandoffTable.bound)
-    private var expiryTimer: BatonEventLoop.Timer?
-    private var reminder: BatonEventLoop.Timer?
-    private var saveTimer: BatonEventLoop.Timer?
-    private var fullKeyringTimer: BatonEventLoop.Timer?
+    /// When watchers look again in any case.
+    private var nextReminder: Instant?
+    private var nextSave: Instant?
+    private var timer: BatonEventLoop.Timer?
+    private var armed: Instant?
 
     /// - Parameter epoch: under which this device announces itself; the default is after all that another one could.
     nonisolated init(
@@ -72,17 +71,63 @@ final class PeerDirectory {
         known: KnownDevices, discovery: ServiceDiscovery, logger: Logger
     ) {
         self.epoch = epoch
-        outdated = OutdatedDevices(keys: account.value.currentKeys)
+        outdated = OutdatedDevices()
         self.discovery = discovery
         self.store = store
         self.logger = logger
         self.replayGuard = replayGuard
         self.account = account
         opener = account.opener
-        table = PeerTable(known: known, keys: account.value.currentKeys)
+        table = PeerTable(known)
         saved = known
         for device in account.value.state.revoked { table.remove(device: device) }
         for device in table.peers.keys where table.isProved(device) { self.replayGuard.prove(device) }
+    }
+
+    // MARK: The core
+
+    /// Tells the core of an event, or asks it something, and carries out what follows.
+    @discardableResult
+    func decide<Value>(_ event: (inout PeerTable) -> Value) -> Value {
+        let version = table.version
+        table.expire(now: .now)
+        let value = event(&table)
+        if table.version != version { changed() }
+        for news in table.takePresence(at: .now) { log(news) }
+        arm()
+        return value
+    }
+
+    private func carryOut(_ order: PeerTable.Order?) {
+        switch order {
+        case .keep(let instance): discovery.keep(instance)
+        case .follow(let instance): discovery.follow(instance)
+        case .reject(let instance): discovery.reject(instance)
+        case nil: break
+        }
+    }
+
+    /// Sets the one timer.
+    private func arm() {
+        let times = [table.nextExpiry, nextReminder, nextSave, fullKeyringRetries.nextTurn]
+        guard let next = times.compactMap(\.self).min(), next != armed else { return }
+        if timer == nil {
+            timer = BatonEventLoop.Timer { [weak self] in self?.wake() }
+        }
+        armed = next
+        timer?.schedule(at: next.nanoseconds)
+    }
+
+    private func wake() {
+        armed = nil
+        let now = Instant.now
+        if let nextReminder, nextReminder <= now {
+            self.nextReminder = nil
+            changed()
+        }
+        if let nextSave, nextSave <= now { save() }
+        openWaiting()
+        decide { _ in }
     }
 
     /// Devices whose advertisements were sealed with other keys than this device's, and while lists are apart every one
@@ -114,11 +159,8 @@ final class PeerDirectory {
     /// A connection has shown that a device is of the account.
     func prove(_ device: String) {
         guard let device = DeviceID(device) else { return }
-        let isNews = !table.isProved(device)
-        table.prove(device)
         replayGuard.prove(device)
-        guard isNews else { return }
-        changed()
+        decide { $0.prove(device) }
         save()
     }
 
@@ -135,20 +177,20 @@ final class PeerDirectory {
                 "it is on the network now, and would be known again at once: stop its node first, or lock it out with"
                     + " `baton devices revoke`")
         }
-        table.remove(device: device)
         outdated.remove(device)
-        changed()
+        decide { $0.remove(device: device) }
         save()
     }
 
     /// The account has other lists or keys: revoked devices are forgotten, and what could not be opened is tried again.
     func accountChanged() {
         opener = account.opener
-        for device in account.value.state.revoked {
-            table.remove(device: device)
-            outdated.remove(device)
+        let current = account.value
+        for device in current.state.revoked { outdated.remove(device) }
+        decide { table in
+            for device in current.state.revoked { table.remove(device: device) }
+            table.distrustUnproved(before: current.currentKeys.generation)
         }
-        table.distrustUnproved(before: account.value.currentKeys.generation)
         discovery.reconsider()
         changed()
         save()
@@ -172,10 +214,8 @@ final class PeerDirectory {
     /// Signals whoever watches once more after a while, or sooner: what a device offers may change without an
     /// advertisement.
     func remind(after delay: Duration) {
-        if reminder == nil {
-            reminder = BatonEventLoop.Timer { [weak self] in self?.changed() }
-        }
-        if reminder?.isScheduled == false { reminder?.schedule(after: delay) }
+        nextReminder = nextReminder ?? .now + delay
+        arm()
     }
 
     /// Waits until a record of a device comes, the same as before or another, at most for a time, or until the task is
@@ -195,9 +235,8 @@ final class PeerDirectory {
         case .record(let instance, let interface, let txt):
             receive(txt, of: instance, interface)
         case .removed(let instance):
-            pinned.remove(instance)
             fullKeyringRetries.forget(instance)
-            if table.remove(instance: instance) { changed() }
+            decide { $0.remove(instance: instance) }
         case .rotationDue, .registered:
             break
         }
@@ -205,7 +244,7 @@ final class PeerDirectory {
 
     /// Saves what must survive a restart, and ends all watching.
     func stop() async {
-        for timer in [expiryTimer, reminder, saveTimer, fullKeyringTimer] { timer?.cancel() }
+        timer?.cancel()
         for watcher in watchers.values { watcher.signal.finish() }
         watchers = [:]
         announcements.stop()
@@ -215,62 +254,53 @@ final class PeerDirectory {
     }
 
     private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
-        receive(txt, of: instance, interface) { () throws(AdvertisementRejection) in
+        receive(under: instance, interface) { () throws(AdvertisementRejection) in
             try open(txt, of: instance, interface)
         }
     }
 
-    /// - Parameter open: with the keys that it is tried with.
     private func receive(
-        _ txt: [UInt8], of instance: String, _ interface: UInt32,
+        under instance: String, _ interface: UInt32,
         open: () throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys)
     ) {
-        let opened: (advertisement: Advertisement, keys: GenerationKeys)
+        let record: HeardAdvertisement
         do {
-            opened = try open()
+            let opened = try open()
+            record = HeardAdvertisement(advertisement: opened.advertisement, keys: opened.keys)
         } catch {
             if error.isByMember { logger.info("an advertisement of this account was refused: \(error)") }
             if case .own(let other) = error, other > epoch { noteTwin() }
-            return passOver(instance)
+            return carryOut(table.passOver(instance))
         }
-        let current = account.value
-        guard !current.isRevoked(opened.advertisement.device) else {
+        let (device, current) = (record.device, account.value)
+        guard !current.isRevoked(device) else {
             logger.debug("the advertisement of a revoked device was passed over")
-            return passOver(instance)
+            return carryOut(table.passOver(instance))
         }
-        let isOutdated = opened.keys.generation < current.generation
-        if isOutdated, !table.isProved(opened.advertisement.device) {
-            return receiveOutdated(opened, of: instance, interface)
-        }
-        outdated.remove(opened.advertisement.device)
+        let isOutdated = record.generation < current.generation
+        if isOutdated, !table.isProved(device) { return receiveOutdated(record, of: instance, interface) }
+        outdated.remove(device)
         let unixTime = UInt64(Date().timeIntervalSince1970)
-        let verdict = replayGuard.judge(opened.advertisement, unixTime: unixTime)
-        give(verdict, to: instance, of: opened.advertisement.device)
-        func receive(lasting secondsLeft: UInt16? = nil) {
-            table.receive(
-                opened.advertisement, keys: opened.keys, isOutdated: isOutdated, instance: instance,
-                interface: interface, now: .now, lasting: secondsLeft, unixTime: unixTime)
-            changed()
+        let freshness = PeerTable.Freshness(replayGuard.judge(record.advertisement, unixTime: unixTime))
+        // A connection may have proved the device before its first advertisement.
+        if table.isProved(device) { replayGuard.prove(device) }
+        let orders = decide {
+            $0.hear(
+                record, as: freshness, isOutdated: isOutdated, instance: instance, interface: interface, now: .now,
+                unixTime: unixTime)
         }
-        switch verdict {
-        case .accepted:
-            receive()
-        case .standing(let secondsLeft):
-            receive(lasting: secondsLeft)
-        case .duplicate:
-            let isBack = table.receiveAgain(
-                opened.advertisement, isOutdated: isOutdated, instance: instance, interface: interface, now: .now)
-            if isBack { changed() }
-        case .expired, .replayed:
-            return
+        for order in orders { carryOut(order) }
+        let lacksLists: Bool
+        switch freshness {
+        case .new: lacksLists = isOutdated
+        case .repeated: lacksLists = false
+        case .expired, .old: return
         }
-        let device = opened.advertisement.device
         announcements.wake(device.description)
-        // What it says now, and not what it said once.
-        let lacksLists = opened.keys.generation < current.generation && verdict != .duplicate
+        // The device says so now, whatever it said before.
         if lacksLists { table.note(0, of: device) }
-        // Of lists that are apart the same keys seal what a device says that has only one of them.
-        if opened.keys.id != current.currentKeys.id || current.state.isApart {
+        // If lists are apart, the same keys seal what a device says that has only one of them.
+        if record.keys.id != current.currentKeys.id || current.state.isApart {
             hearing.yield(OtherwiseKeyed(device: device.description, lacksLists: lacksLists))
         }
         scheduleSave()
@@ -296,7 +326,7 @@ final class PeerDirectory {
     private func open(
         _ txt: [UInt8], of instance: String, _ interface: UInt32
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
-        let known = knownKeys(of: instance)
+        let known = table.records(shownBy: instance).map(\.keys)
         guard !known.isEmpty else { return try opener.open(txt) }
         var keys = [account.value.currentKeys]
         for other in known where !keys.contains(where: { $0.id == other.id }) { keys.append(other) }
@@ -305,94 +335,34 @@ final class PeerDirectory {
         } catch {
             guard error == .unopenable else { throw error }
             guard fullKeyringRetries.admit(.init(instance: instance, interface: interface, txt: txt), at: .now) else {
-                armFullKeyringRetry()
+                arm()
                 throw error
             }
         }
         return try opener.open(txt)
     }
 
-    private func armFullKeyringRetry() {
-        guard let next = fullKeyringRetries.nextTurn else { return }
-        if fullKeyringTimer == nil {
-            fullKeyringTimer = BatonEventLoop.Timer { [weak self] in self?.openWaiting() }
-        }
-        if fullKeyringTimer?.isScheduled == false { fullKeyringTimer?.schedule(at: next.nanoseconds) }
-    }
-
-    /// Tries what came too soon after others.
+    /// Tries the records that came too soon after others.
     private func openWaiting() {
         while let record = fullKeyringRetries.next(at: .now) {
-            receive(record.txt, of: record.instance, record.interface) { () throws(AdvertisementRejection) in
+            receive(under: record.instance, record.interface) { () throws(AdvertisementRejection) in
                 try opener.open(record.txt)
             }
         }
-        armFullKeyringRetry()
     }
 
-    /// The keys of the devices that an instance has shown, also where one counts no more for now: it may sleep, or
-    /// somebody has taken its record away.
-    private func knownKeys(of instance: String) -> [GenerationKeys] {
-        let shown = table.keys(shownBy: instance)
-        guard shown.isEmpty, let device = pinned.device(of: instance), let peer = table.peers[device] else {
-            return shown
-        }
-        return [peer.keys]
-    }
-
-    /// An instance has shown nothing that counts: it is not heard for a while. One that has shown a device goes on
-    /// being heard, since anybody can put a bad record under its name, and take the good one away before.
-    private func passOver(_ instance: String) {
-        guard !knownKeys(of: instance).isEmpty else { return discovery.reject(instance) }
-        if !pinned.contains(instance) { discovery.follow(instance) }
-    }
-
-    /// A device that nothing has proved shows keys of an older generation: it may be dialled, to catch up, and nothing
-    /// else is believed.
-    private func receiveOutdated(
-        _ opened: (advertisement: Advertisement, keys: GenerationKeys), of instance: String, _ interface: UInt32
-    ) {
-        // It is heard, and not pinned.
-        if !pinned.contains(instance) { discovery.follow(instance) }
+    /// A device that no connection has proved shows keys of an older generation: it may be dialled, to catch up, and
+    /// nothing else is believed.
+    private func receiveOutdated(_ record: HeardAdvertisement, of instance: String, _ interface: UInt32) {
+        carryOut(table.follow(instance))
         let unixTime = UInt64(Date().timeIntervalSince1970)
         // Anybody can send again what it said at another time, from another place.
-        guard replayGuard.admits(outdated: opened.advertisement, unixTime: unixTime) else { return }
+        guard replayGuard.admits(outdated: record.advertisement, unixTime: unixTime) else { return }
         let turns = outdated.receive(
-            opened.advertisement, keys: opened.keys, instance: instance, interface: interface, now: .now,
+            record.advertisement, keys: record.keys, instance: instance, interface: interface, now: .now,
             unixTime: unixTime)
         scheduleSave()
         for device in turns { hearing.yield(OtherwiseKeyed(device: device.description, lacksLists: true)) }
-    }
-
-    /// Says what an instance is worth that has shown an advertisement of the account.
-    ///
-    /// Only an instance that shows something newer is pinned, so that no clone is. An instance that may be a clone or
-    /// the device itself is heard. An old record shows a clone, unless it is under the device's own name, from some
-    /// cache.
-    private func give(_ verdict: ReplayGuard.Verdict, to instance: String, of device: DeviceID) {
-        // A connection may have shown the device before its first advertisement.
-        if table.isProved(device) { replayGuard.prove(device) }
-        switch verdict {
-        case .accepted, .standing:
-            if let displaced = pinned.add(instance, of: device, isProved: table.isProved) {
-                discovery.follow(displaced)
-            }
-            discovery.keep(instance)
-        case .duplicate:
-            // The responder may have been restarted, or an attacker removed the record and the device put it back.
-            let isPinned =
-                pinned.contains(instance)
-                || pinned.restore(instance, of: device, isProved: table.isProved)
-            if isPinned { discovery.keep(instance) } else { discovery.follow(instance) }
-        case .expired:
-            discovery.follow(instance)
-        case .replayed:
-            // All that shows a device may be the device, with a record that somebody else has put there.
-            guard !pinned.contains(instance), !table.isAllThatShowsADevice(instance) else { return }
-            if pinned.device(of: instance) != nil { discovery.follow(instance) } else { discovery.reject(instance) }
-            // Anybody can send it thousands of times a second: what changes nothing is no news.
-            if table.remove(instance: instance) { changed() }
-        }
     }
 
     /// Says once that this device is not announced and why, and once that this is over.
@@ -407,46 +377,35 @@ final class PeerDirectory {
         }
     }
 
-    /// Tells whoever watches to look again.
-    func changed() {
-        signal(.devices)
-        let present = table.peers.filter { $0.value.isPresent }.mapValues(\.name)
-        for sentence in presenceLog.update(present, at: .now) { logger.notice("\(sentence)") }
-        armExpiry()
+    private func log(_ presence: PeerTable.Presence) {
+        switch presence {
+        case .come(let name): logger.notice("\(name) is on the network")
+        case .gone(let name): logger.notice("\(name) has gone")
+        case .others: logger.notice("more devices come and go than are named here")
+        }
     }
+
+    /// Tells watchers to look again.
+    func changed() { signal(.devices) }
 
     private func signal(_ subject: Subject) {
         for watcher in watchers.values where watcher.subject == subject { watcher.signal.yield() }
     }
 
-    private func armExpiry() {
-        if expiryTimer == nil {
-            expiryTimer = BatonEventLoop.Timer { [weak self] in self?.expire() }
-        }
-        guard let next = table.nextExpiry else {
-            expiryTimer?.cancel()
-            return
-        }
-        expiryTimer?.schedule(at: next.nanoseconds)
-    }
-
-    private func expire() {
-        table.expire(now: .now)
-        changed()
-    }
+    // MARK: The disk
 
     private func scheduleSave() {
-        if saveTimer == nil {
-            saveTimer = BatonEventLoop.Timer { [weak self] in self?.save() }
-        }
         switch replayGuard.saveNeed {
         case .none: break
-        case .soon: if saveTimer?.isScheduled == false { saveTimer?.schedule(after: Self.saveInterval) }
+        case .soon:
+            nextSave = nextSave ?? .now + Self.saveInterval
+            arm()
         case .now: save()
         }
     }
 
     private func save() {
+        nextSave = nil
         let known = table.known
         guard replayGuard.saveNeed != .none || known != saved else { return }
         replayGuard.markSaved()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonProtocol

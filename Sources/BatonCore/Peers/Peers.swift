@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonProtocol
+
+/// The other devices of the account: what their advertisements say, which of them are announced, and what the DNS-SD
+/// instances that show them are worth. A value that is told the time.
+///
+/// A device has one entry, however many instances, interfaces and protocols show it.
+package struct Peers<Record: PeerRecord>: Sendable {
+    package typealias Device = Record.Device
+    package typealias Peer = KnownPeer<Record>
+
+    /// Devices that are remembered, under 128 KiB; the one that was gone longest makes room. A proved one makes room
+    /// only if all are proved and it is not announced: a member of the account that invents devices pushes out one such
+    /// device, and then its own.
+    package static var bound: Int { 64 }
+    /// Devices that no connection has proved and that name the same address. One more takes the place of the one of
+    /// them that has said least: a member that invents devices at its own address pushes out no other.
+    package static var boundUnprovedAtAddress: Int { 8 }
+    /// Sentences about devices that come and go: so many at once, and then one a second. The devices that a member of
+    /// the account invents do not fill the log.
+    package static var sentenceBound: Int { 60 }
+
+    /// How an advertisement compares with earlier ones of its device.
+    package enum Freshness: Sendable {
+        /// It is newer, or still stands from an earlier run. It counts for so many seconds; nil: for its time to live.
+        case new(lasting: UInt16?)
+        /// It is the newest one again.
+        case repeated
+        /// It is the newest one, after its time.
+        case expired
+        case old
+    }
+
+    /// What discovery has to do with an instance.
+    package enum Order: Sendable, Hashable {
+        /// It is pinned: never forget it.
+        case keep(String)
+        /// Hear it, and forget it if there are too many.
+        case follow(String)
+        /// Do not hear it for a while.
+        case reject(String)
+    }
+
+    /// A device that has come or gone.
+    package enum Presence: Sendable, Hashable {
+        case come(String)
+        case gone(String)
+        /// More come and go than are named.
+        case others
+    }
+
+    package private(set) var peers: [Device: Peer] = [:]
+    /// Devices that a connection has proved and that are not in the table: no advertisement of them has come yet, or
+    /// they made room. They are 32 bytes each.
+    private var provedBeside = BoundedMap<Device, Bool>(bound: Self.bound)
+    private var pinned = PinnedInstances<Device>()
+    /// Rises with each change of what watchers know.
+    package private(set) var version: UInt64 = 0
+    private var presence: [Presence] = []
+    private var sentences = RateLimiter(capacity: Self.sentenceBound, interval: .seconds(1))
+
+    /// - Parameter known: devices of an earlier run; none of them is announced.
+    package init(known: [Peer] = []) {
+        for peer in known.prefix(Self.bound) { peers[peer.device] = peer }
+    }
+
+    package subscript(device: Device) -> Peer? { peers[device] }
+
+    /// The devices that are announced, always in the same order.
+    package var present: [Peer] {
+        peers.values.filter(\.isPresent).sorted { $0.device.description < $1.device.description }
+    }
+
+    // MARK: Advertisements
+
+    /// Takes a verified advertisement.
+    ///
+    /// Only an instance that shows something newer is pinned, so that no clone is. An instance that may be a clone or
+    /// the device itself is followed.
+    ///
+    /// - Parameters:
+    ///   - isOutdated: whether its keys are of an older generation.
+    ///   - interface: where it was seen; link-local addresses are dialled through it.
+    ///   - unixTime: seconds since 1970, for people.
+    /// - Returns: what to do with instances.
+    package mutating func hear(
+        _ record: Record, as freshness: Freshness, isOutdated: Bool, instance: String, interface: UInt32, now: Instant,
+        unixTime: UInt64
+    ) -> [Order] {
+        var orders: [Order] = []
+        switch freshness {
+        case .new(let seconds):
+            let displaced = pinned.add(instance, of: record.device, isProved: isProved)
+            orders = (displaced.map { [.follow($0)] } ?? []) + [.keep(instance)]
+            receive(
+                record, isOutdated: isOutdated, instance: instance, interface: interface, now: now, lasting: seconds,
+                unixTime: unixTime)
+        case .repeated:
+            // The responder may have been restarted, or an attacker removed the record and the device put it back.
+            let isPinned =
+                pinned.contains(instance) || pinned.restore(instance, of: record.device, isProved: isProved)
+            orders = [isPinned ? .keep(instance) : .follow(instance)]
+            receiveAgain(record, isOutdated: isOutdated, instance: instance, interface: interface, now: now)
+        case .expired:
+            orders = [.follow(instance)]
+        case .old:
+            // An old record shows a clone. But some cache may show it under the device's own name, and anyone can put
+            // it under the only name that shows a device.
+            guard !pinned.contains(instance), !peers.values.contains(where: { $0.instances == [instance] }) else {
+                break
+            }
+            orders = [pinned.device(of: instance) == nil ? .reject(instance) : .follow(instance)]
+            remove(instance: instance)
+        }
+        return orders
+    }
+
+    /// An instance shows a record that does not count. It goes on being heard if it has shown a device, since anybody
+    /// can put a bad record under its name, and take the good one away before.
+    package func passOver(_ instance: String) -> Order? {
+        records(shownBy: instance).isEmpty ? .reject(instance) : follow(instance)
+    }
+
+    /// An instance shows a device that may be dialled, and nothing that counts.
+    package func follow(_ instance: String) -> Order? { pinned.contains(instance) ? nil : .follow(instance) }
+
+    /// The advertisements that an instance has shown: of one device as a rule. A device that sleeps, or whose record
+    /// somebody took away, is known by the pinned instance.
+    package func records(shownBy instance: String) -> [Record] {
+        let shown = peers.values.filter { $0.instances.contains(instance) }.compactMap(\.record)
+        let gone = pinned.device(of: instance).flatMap { peers[$0]?.record }
+        return shown.isEmpty ? gone.map { [$0] } ?? [] : shown
+    }
+
+    /// Takes an advertisement that is newer than all before, or still stands. The parameters are those of
+    /// ``hear(_:as:isOutdated:instance:interface:now:unixTime:)``.
+    package mutating func receive(
+        _ record: Record, isOutdated: Bool = false, instance: String, interface: UInt32, now: Instant,
+        lasting seconds: UInt16? = nil, unixTime: UInt64
+    ) {
+        let known = peers[record.device]
+        var peer = known ?? Peer(device: record.device, name: record.name, seen: unixTime)
+        peer.isProved = isProved(record.device)
+        // The names of a device that no connection has proved are not remembered: a member of the account can make
+        // them up.
+        if known?.isProved == true, peer.name != record.name { peer.formerNames.add(peer.name) }
+        peer.name = record.name
+        peer.seen = unixTime
+        peer.news += 1
+        // The age is in whole seconds: the same activity keeps the time it was first seen with.
+        let before = peer.current?.id
+        (peer.record, peer.isOutdated) = (record, isOutdated)
+        peer.end = now + .seconds(Int(seconds ?? record.timeToLive))
+        peer.see(instance, over: interface)
+        if before == nil || before != peer.current?.id {
+            peer.currentSince = unixTime - min(unixTime, peer.current == nil ? 0 : record.age)
+        }
+        guard known != nil || makeRoom(for: peer) else { return }
+        set(record.device, peer)
+        provedBeside.remove(record.device)
+        version += 1
+    }
+
+    /// The advertisement that counts was seen again: elsewhere, or after it had gone, as with this machine's network.
+    /// It counts for no longer than before.
+    package mutating func receiveAgain(
+        _ record: Record, isOutdated: Bool = false, instance: String, interface: UInt32, now: Instant
+    ) {
+        guard var peer = peers[record.device], peer.end > now else { return }
+        if !peer.isPresent {
+            peer.isOutdated = isOutdated
+            version += 1
+        }
+        peer.see(instance, over: interface)
+        set(record.device, peer)
+    }
+
+    /// An instance has gone. A device goes with its last one.
+    package mutating func remove(instance: String) {
+        pinned.remove(instance)
+        for var peer in peers.values where peer.instances.contains(instance) {
+            peer.instances.remove(instance)
+            if !peer.isPresent { version += 1 }
+            set(peer.device, peer)
+        }
+    }
+
+    // MARK: Time
+
+    /// Forgets what devices said whose time to live is over.
+    package mutating func expire(now: Instant) { clear { $0.end <= now } }
+
+    /// When the next advertisement's time to live is over.
+    package var nextExpiry: Instant? { peers.values.filter(\.isPresent).map(\.end).min() }
+
+    // MARK: Membership
+
+    /// A device said which revision of the account's state it has.
+    package mutating func note(_ revision: UInt64, of device: Device) { peers[device]?.revision = revision }
+
+    /// A connection has proved that a device is of the account, perhaps before its first advertisement.
+    package mutating func prove(_ device: Device) {
+        if peers[device] == nil { return provedBeside.insert(true, for: device) }
+        if peers[device]?.isProved == false { version += 1 }
+        peers[device]?.isProved = true
+    }
+
+    /// Whether a connection has proved that a device is of the account.
+    package func isProved(_ device: Device) -> Bool { peers[device]?.isProved ?? (provedBeside[device] != nil) }
+
+    /// Forgets a device, which may have been revoked.
+    package mutating func remove(device: Device) {
+        if peers[device] != nil { version += 1 }
+        set(device, nil)
+        provedBeside.remove(device)
+    }
+
+    /// Believes nothing more of unproved devices that have shown only keys of an older generation. The name stays: the
+    /// user is told which devices no list has reached.
+    package mutating func distrustUnproved(before generation: UInt32) {
+        clear { !$0.isProved && $0.record.map { $0.generation < generation } ?? true }
+    }
+
+    // MARK: Presence
+
+    /// The devices that have come and gone since this was called last, as many as may be said.
+    package mutating func takePresence(at now: Instant) -> [Presence] {
+        defer { presence = [] }
+        return presence.compactMap { news in
+            guard sentences.take(at: now) else { return nil }
+            return sentences.left(at: now) == 0 ? .others : news
+        }
+    }
+
+    private mutating func set(_ device: Device, _ peer: Peer?) {
+        let before = peers[device]
+        if let peer, peer.isPresent, before?.isPresent != true { presence.append(.come(peer.name)) }
+        if let before, before.isPresent, peer?.isPresent != true { presence.append(.gone(before.name)) }
+        peers[device] = peer
+        if peer?.isPresent == false { peers[device]?.clear() }
+    }
+
+    private mutating func clear(where isOver: (Peer) -> Bool) {
+        for var peer in peers.values where peer.isPresent && isOver(peer) {
+            peer.clear()
+            set(peer.device, peer)
+            version += 1
+        }
+    }
+
+    /// - Returns: whether there is room for a device that is not in the table yet.
+    private mutating func makeRoom(for peer: Peer) -> Bool {
+        if !peer.isProved {
+            let hosts = Set(peer.addresses.compactMap(\.host))
+            let neighbours = peers.values.filter { other in
+                !other.isProved && other.addresses.contains { $0.host.map(hosts.contains) ?? false }
+            }
+            if neighbours.count >= Self.boundUnprovedAtAddress,
+                let briefest = neighbours.min(by: { ($0.news, $0.seen) < ($1.news, $1.seen) })
+            {
+                set(briefest.device, nil)
+            }
+        }
+        guard peers.count >= Self.bound else { return true }
+        let longestGone = peers.values.filter { !$0.isProved || !$0.isPresent }.min { left, right in
+            (left.isProved ? 1 : 0, left.isPresent ? 1 : 0, left.seen)
+                < (right.isProved ? 1 : 0, right.isPresent ? 1 : 0, right.seen)
+        }
+        guard let longestGone else { return false }
+        set(longestGone.device, nil)
+        if longestGone.isProved { prove(longestGone.device) }
+        return true
+    }
+}
