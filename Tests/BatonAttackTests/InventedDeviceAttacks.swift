@@ -118,9 +118,17 @@ struct InventedDeviceAttacks {
     @Test("Devices that somebody invents are dialled a few at a time")
     func dials() async {
         await attack("a listing dials a hundred invented devices at once") { defence in
-            var places = DialPlaces(bound: defence.isOn ? NodeLimits().unprovedDials : .max)
+            let limits = NodeLimits()
+            var links = Links<InventedScene, String>(
+                .init(
+                    connections: 1000, connectionsPerDevice: limits.connectionsPerDevice, dials: 1000,
+                    unprovedDials: defence.isOn ? limits.unprovedDials : .max, handshakes: limits.handshakes,
+                    handshakesPerHost: limits.handshakesPerAddress, idleLife: limits.idleLife))
             var count = 0
-            for number in 0..<100 where places.enter("\(number)", at: []) { count += 1 }
+            for number in 0..<100 {
+                let dial = try? links.dial("\(number)", isProved: false, isWanted: false, at: [])
+                if dial != nil { count += 1 }
+            }
             return Outcome(succeeds: count == 100)
         }
     }

@@ -367,21 +367,4 @@ struct DocumentLimitsTests {
         var cut = try #require(try UpstreamSignatures(pieceSize: UInt64(PieceSize.smallest.average), areKept: areKept))
         #expect(throws: HandoffError.self) { _ = try cut.take(.signatures(.with { $0.pieces = Data([1]) })) }
     }
-
-    @Test("So many devices that nothing has proved are dialled at once, half of them at one address")
-    func dialled() {
-        var places = DialPlaces(bound: NodeLimits().unprovedDials)
-        let hosts = (0..<10).compactMap { IPAddress("192.0.2.\($0)") }
-        func enter(_ device: Int, at addresses: [IPAddress]? = nil) -> Bool {
-            places.enter("\(device)", at: addresses ?? [hosts[device]])
-        }
-        let half = NodeLimits().unprovedDials / 2
-        for device in 0..<10 { #expect(enter(device, at: [hosts[device], hosts[0]]) == (device < half)) }
-        for device in 0..<half { places.leave("\(device)") }
-        for device in 0..<10 { #expect(enter(device) == (device < NodeLimits().unprovedDials)) }
-        places.leave("9")
-        #expect(!enter(9))
-        places.leave("0")
-        #expect(enter(9) && !enter(0))
-    }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonCore
 import BatonEventLoop
 import BatonProtocol
 import BatonTLS
@@ -19,7 +20,7 @@ import BatonTransport
 final class AdmissionControl: Sendable {
     private struct Waiting {
         var connections: [ObjectIdentifier: (connection: PendingConnection, until: Instant)] = [:]
-        var byAddress: [IPAddress: Int] = [:]
+        var places: Places<ObjectIdentifier, IPAddress>
         /// Armed for the earliest deadline, or for one of a connection that is gone. Made when it is first needed.
         var deadline: Timer?
     }
@@ -31,7 +32,7 @@ final class AdmissionControl: Sendable {
     private let loops: EventLoopGroup?
     private let limits: NodeLimits
     private let budget: ReceiveBudget?
-    private let waiting = Lock(Waiting())
+    private let waiting: Lock<Waiting>
     private let admitted: @Sendable (Connection) -> Void
 
     /// - Parameters:
@@ -56,6 +57,9 @@ final class AdmissionControl: Sendable {
         self.limits = limits
         self.budget = budget
         self.admitted = admitted
+        waiting = Lock(
+            Waiting(
+                places: Places(bound: limits.pendingConnections, boundPerHost: limits.pendingConnectionsPerAddress)))
     }
 
     /// The number of pending connections.
@@ -130,14 +134,10 @@ final class AdmissionControl: Sendable {
 
     private func add(_ connection: PendingConnection) -> Bool {
         waiting.withLock { waiting in
-            guard waiting.connections.count < limits.pendingConnections else { return false }
-            if let address = connection.address {
-                let count = waiting.byAddress[address, default: 0]
-                guard count < limits.pendingConnectionsPerAddress else { return false }
-                waiting.byAddress[address] = count + 1
-            }
+            let key = ObjectIdentifier(connection)
+            guard waiting.places.enter(key, of: connection.address.map { [$0] } ?? []) else { return false }
             let until = Instant.now + limits.admissionDeadline
-            waiting.connections[ObjectIdentifier(connection)] = (connection, until)
+            waiting.connections[key] = (connection, until)
             // All have the same deadline, so an armed timer is early enough.
             let deadline = waiting.deadline ?? Timer(on: loop) { [weak self] in self?.closeExpired() }
             waiting.deadline = deadline
@@ -148,9 +148,8 @@ final class AdmissionControl: Sendable {
 
     private func remove(_ connection: PendingConnection) {
         waiting.withLock { waiting in
-            guard waiting.connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-            guard let address = connection.address, let count = waiting.byAddress[address] else { return }
-            waiting.byAddress[address] = count > 1 ? count - 1 : nil
+            waiting.connections[ObjectIdentifier(connection)] = nil
+            waiting.places.leave(ObjectIdentifier(connection))
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonCore
 import BatonDiscovery
 import BatonEventLoop
 import BatonMessages
@@ -18,7 +19,7 @@ import SystemPackage
 final class Examinations {
     /// How long it listens for multicast DNS, and how long a connection may take: 3 s. No examination begins in this
     /// time after another one: a device that asks again and again makes this one send a few packets a second at most.
-    static let duration = Duration.seconds(3)
+    nonisolated static let duration = Duration.seconds(3)
     /// How long connecting and the handshake may take together: 3.5 s. The device that asks waits 4 s.
     static let dialing = Duration.milliseconds(3500)
 
@@ -28,8 +29,7 @@ final class Examinations {
     private var executor: BlockingExecutor?
     /// Everybody on the network can send what is heard there: that never holds up the control loop.
     private lazy var listening = EventLoop(name: "baton-doctor")
-    /// When the next one may begin.
-    private var next: Instant?
+    private var turns = RateLimiter(capacity: 1, interval: Examinations.duration)
 
     nonisolated init(dialer: PeerDialer, serviceType: String) {
         self.dialer = dialer
@@ -49,13 +49,12 @@ final class Examinations {
         else {
             throw HandoffError(.invalidRequest, "an examination needs a port, a nonce and two labels")
         }
-        guard next.map({ $0 <= .now }) ?? true else {
-            throw HandoffError(.limitExceeded, "it examines another road: try again in a few seconds")
-        }
         guard !DescriptorLimit.isNearlyReached else {
             throw HandoffError(.limitExceeded, "it can open no further files")
         }
-        next = .now + Self.duration
+        guard turns.take(at: .now) else {
+            throw HandoffError(.limitExceeded, "it examines another road: try again in a few seconds")
+        }
         let door = PeerDialer.Door(
             device: device, keys: dialer.account.value.currentKeys, gateNonce: Array(request.gateNonce))
         async let dialBack = reach(.ip(address, port: port), door)

@@ -14,23 +14,6 @@ import Logging
 /// The connections have loops of their own.
 @ControlLoop
 final class PeerConnections {
-    private struct Live {
-        let connection: Connection
-        var idleSince: Instant?
-        /// Handoffs of this device that hold a claim of the other's.
-        var handoffs = 0
-    }
-
-    private struct Dial {
-        let task: Task<Connection, any Error>
-        /// See ``NodeLimits/unprovedDialDeadline``.
-        let isBrief: Bool
-        /// Whether a connection had shown the device before.
-        let isProved: Bool
-        /// Whether its connection is there, and has the place.
-        var hasArrived = false
-    }
-
     let loops: EventLoopGroup
     let dialer: PeerDialer
     let account: CurrentAccount
@@ -42,13 +25,10 @@ final class PeerConnections {
     let limits: NodeLimits
     /// The bytes that all devices together can make this one hold.
     nonisolated let budget: ReceiveBudget
-    private var live: [String: [Live]] = [:]
-    private var dialing: [String: Dial] = [:]
+    private var links: Links<Connection, IPAddress>
+    private var dials: [String: Task<Connection, any Error>] = [:]
     /// Where a device is being dialled, and the attempt.
     var connecting: [String: (addresses: [SocketAddress], attempt: Task<Socket, any Error>)] = [:]
-    private var dialPlaces: DialPlaces
-    private var handshakes = 0
-    private var handshakesByAddress: [IPAddress: Int] = [:]
     private var sweep: BatonEventLoop.Timer?
     /// `nil` where the network is not watched.
     private var network: NetworkMonitor?
@@ -60,7 +40,11 @@ final class PeerConnections {
         logger: Logger
     ) {
         self.limits = limits
-        dialPlaces = DialPlaces(bound: limits.unprovedDials)
+        links = Links(
+            .init(
+                connections: limits.connections, connectionsPerDevice: limits.connectionsPerDevice,
+                dials: limits.dials, unprovedDials: limits.unprovedDials, handshakes: limits.handshakes,
+                handshakesPerHost: limits.handshakesPerAddress, idleLife: limits.idleLife))
         self.budget = budget
         self.loops = loops
         dialer = PeerDialer(context: context, account: account, limits: limits, loops: loops, budget: budget)
@@ -72,27 +56,24 @@ final class PeerConnections {
         self.logger = logger
     }
 
-    /// How many connections are live.
-    var count: Int { live.values.reduce(0) { $0 + $1.count } }
-
-    /// How many there are or will be: a dial takes the place of its connection.
-    private var places: Int { count + dialing.values.count { !$0.hasArrived } }
+    /// The number of live connections.
+    var count: Int { links.count }
 
     /// The devices that a live connection leads to.
-    var devices: [String] { Array(live.keys) }
+    var devices: Set<String> { links.devices }
 
-    /// A connection to a device: a live one, or a new one to the addresses that it advertises. Who is cancelled waits
-    /// no longer; the dialling goes on for whoever comes next.
+    /// A connection to a device: a live one, or a new one to the addresses that it advertises. A caller that is
+    /// cancelled waits no longer; the dial goes on for the next one.
     ///
     /// A live one that does not lead to where the device is announced now may be dead, and the kernel finds that out
     /// late. It counts only if the device cannot be reached otherwise.
     ///
-    /// - Parameter isWanted: whether a user has named the device; see ``DialPlaces``.
+    /// - Parameter isWanted: whether a user has named the device; see ``NodeLimits/unprovedDials``.
     func connection(to device: String, isWanted: Bool) async throws(HandoffError) -> Connection {
         var elsewhere: Connection?
-        for entry in live[device] ?? [] where entry.connection.isOpen {
-            guard !isWhereAnnounced(entry.connection, device) else { return entry.connection }
-            elsewhere = entry.connection
+        for connection in links.lines(to: device) where connection.isOpen {
+            guard !isWhereAnnounced(connection, device) else { return connection }
+            elsewhere = connection
         }
         do {
             return try await dialled(device, isWanted: isWanted)
@@ -104,49 +85,52 @@ final class PeerConnections {
 
     private func dialled(_ device: String, isWanted: Bool) async throws(HandoffError) -> Connection {
         let peer = directory.peer(device)
-        let isBrief = peer?.isProved != true && !isWanted
-        let dial: Dial
-        if let running = dialing[device] {
-            dial = running
-        } else {
-            dial = try begin(device, isProved: peer?.isProved == true, at: isBrief ? peer?.addresses ?? [] : nil)
+        let hosts = peer?.addresses.compactMap(\.ipAddress) ?? []
+        let dial: Links<Connection, IPAddress>.Dial
+        do throws(Links<Connection, IPAddress>.Refusal) {
+            dial = try links.dial(device, isProved: peer?.isProved == true, isWanted: isWanted, at: hosts)
+        } catch {
+            throw failure(error)
         }
+        let (isBrief, endsEarly) =
+            switch dial {
+            case .shared(let endsEarly): (false, endsEarly)
+            case .new(let isBrief): (isBrief, false)
+            }
+        let task = dials[device] ?? begin(device, isBrief: isBrief)
         do {
-            return try await dial.task.valueUnlessCancelled
+            return try await task.valueUnlessCancelled
         } catch {
             let failure = HandoffError(wrapping: error)
-            // Who is named by the user has more time than the dial that was under way.
-            guard dial.isBrief, !isBrief, failure.code == .timedOut else { throw failure }
+            guard endsEarly, failure.code == .timedOut else { throw failure }
             return try await dialled(device, isWanted: isWanted)
         }
     }
 
-    /// - Parameter addresses: of a device that is dialled in brief.
-    private func begin(_ device: String, isProved: Bool, at addresses: [SocketAddress]?) throws(HandoffError) -> Dial {
-        guard places < limits.connections else { throw tooMany }
-        // Half of them for those that a connection has shown, whatever somebody invents.
-        let unproved = dialing.values.count { !$0.isProved }
-        guard dialing.count < limits.dials, isProved || unproved < limits.dials / 2 else {
-            throw HandoffError(.limitExceeded, "too many devices are being dialled: try again in a moment")
-        }
-        if let addresses, !dialPlaces.enter(device, at: addresses.compactMap(\.ipAddress)) {
-            throw HandoffError(
-                .limitExceeded, "too many devices that never were connected are being dialled: try later")
-        }
-        let isBrief = addresses != nil
+    private func begin(_ device: String, isBrief: Bool) -> Task<Connection, any Error> {
         let task = Task {
             defer {
-                dialing[device] = nil
-                dialPlaces.leave(device)
+                dials[device] = nil
+                links.endDial(of: device)
             }
             guard isBrief else { return try await self.dial(device) }
             return try await withDeadline(limits.unprovedDialDeadline, "it was not reached") {
                 try await self.dial(device)
             }
         }
-        let dial = Dial(task: task, isBrief: isBrief, isProved: isProved)
-        dialing[device] = dial
-        return dial
+        dials[device] = task
+        return task
+    }
+
+    private func failure(_ refusal: Links<Connection, IPAddress>.Refusal) -> HandoffError {
+        let sentence =
+            switch refusal {
+            case .tooManyConnections: "\(limits.connections) connections are open already: try again later"
+            case .tooManyOfDevice: "\(limits.connectionsPerDevice) connections with the device are open already"
+            case .tooManyDials: "too many devices are being dialled: try again in a moment"
+            case .tooManyUnproved: "too many devices that never were connected are being dialled: try later"
+            }
+        return HandoffError(.limitExceeded, sentence)
     }
 
     /// Waits until a device announces itself, at most for a time.
@@ -171,7 +155,7 @@ final class PeerConnections {
         self.network = network
     }
 
-    /// Something was announced: who is dialled where it is no longer is dialled where it is.
+    /// Something was announced: a device that has moved is dialled where it is now.
     func announced() {
         for (device, dial) in connecting {
             let addresses = directory.peer(device)?.addresses ?? []
@@ -184,20 +168,11 @@ final class PeerConnections {
     /// - Parameter previous: the connection that the handoff held until now.
     func hold(_ connection: Connection, insteadOf previous: Connection?) {
         if let previous { letGo(of: previous) }
-        change(connection) { $0.handoffs += 1 }
+        links.hold(connection)
     }
 
     /// The handoff has let its claim go.
-    func letGo(of connection: Connection) {
-        change(connection) { $0.handoffs -= 1 }
-    }
-
-    private func change(_ connection: Connection, _ body: (inout Live) -> Void) {
-        for device in live.keys {
-            guard let index = live[device]?.firstIndex(where: { $0.connection === connection }) else { continue }
-            body(&live[device, default: []][index])
-        }
-    }
+    func letGo(of connection: Connection) { links.letGo(of: connection) }
 
     /// Takes a connection that another device dialled and that was let in.
     func accept(_ connection: Connection) async {
@@ -207,22 +182,12 @@ final class PeerConnections {
 
     /// - Returns: the device that is served from now on. Its place among the handshakes is free for another one.
     private func admit(_ connection: Connection) async -> String? {
-        let address = connection.remoteAddress.ipAddress
-        guard !isStopped, places < limits.connections, handshakes < limits.handshakes,
-            address.map({ handshakesByAddress[$0, default: 0] < limits.handshakesPerAddress }) ?? true
-        else {
+        guard !isStopped, links.beginHandshake(on: connection, from: connection.remoteAddress.ipAddress) else {
             logger.info("a connection from \(connection.remoteAddress) was closed: too many are there")
             await connection.close()
             return nil
         }
-        handshakes += 1
-        if let address { handshakesByAddress[address, default: 0] += 1 }
-        defer {
-            handshakes -= 1
-            if let address, let count = handshakesByAddress[address] {
-                handshakesByAddress[address] = count > 1 ? count - 1 : nil
-            }
-        }
+        defer { links.endHandshake(on: connection) }
         do {
             let device = try await connection.establish(within: limits.handshakeDeadline)
             try await adopt(connection, of: device, isDialled: false)
@@ -235,21 +200,21 @@ final class PeerConnections {
 
     /// Ends every connection with devices that are of the account no more, in the middle of whatever it carries.
     func dropRevoked() async {
-        for (device, entries) in live where account.isRevoked(device) {
+        for device in links.devices where account.isRevoked(device) {
             logger.notice("connections with the revoked device \(device.prefix(8)) were ended")
             await withDiscardingTaskGroup { group in
-                for entry in entries { group.addTask { await entry.connection.abort() } }
+                for connection in links.lines(to: device) { group.addTask { await connection.abort() } }
             }
         }
-        for (device, dial) in dialing where account.isRevoked(device) { dial.task.cancel() }
+        for (device, dial) in dials where account.isRevoked(device) { dial.cancel() }
     }
 
     /// Closes every connection politely.
     func stop() async {
         isStopped = true
         sweep?.cancel()
-        for dial in dialing.values { dial.task.cancel() }
-        let connections = live.values.flatMap { $0.map(\.connection) }
+        for dial in dials.values { dial.cancel() }
+        let connections = links.lines
         await withTaskGroup { group in
             for connection in connections {
                 group.addTask { await connection.close() }
@@ -264,23 +229,14 @@ final class PeerConnections {
     func adopt(_ connection: Connection, of device: String, isDialled: Bool) async throws(HandoffError) {
         // The list may have come while the handshake went on, and others for the last place.
         guard !account.isRevoked(device) else { return await connection.abort() }
-        let isOneTooMany = places - (isDialled ? 1 : 0) >= limits.connections
-        if isDialled, live[device, default: []].count >= limits.connectionsPerDevice,
-            let entries = live[device],
-            let old = live[device]?.remove(at: entries.firstIndex { $0.handoffs == 0 } ?? 0)
-        {
-            // None leads to where the device is, or it had not been dialled.
-            Task { await old.connection.abort() }
-        }
-        guard !isOneTooMany, live[device, default: []].count < limits.connectionsPerDevice else {
+        do throws(Links<Connection, IPAddress>.Refusal) {
+            if let old = try links.add(connection, of: device, isDialled: isDialled) {
+                Task { await old.abort() }
+            }
+        } catch {
             await connection.close(.limitExceeded)
-            throw isOneTooMany
-                ? tooMany
-                : HandoffError(
-                    .limitExceeded, "\(limits.connectionsPerDevice) connections with the device are open already")
+            throw failure(error)
         }
-        live[device, default: []].append(Live(connection: connection))
-        if isDialled { dialing[device]?.hasArrived = true }
         armSweep()
         // What is asked is served on the loop from the first moment on.
         ControlLoop.task {
@@ -304,18 +260,13 @@ final class PeerConnections {
 
     /// A live connection with a device, whoever made it.
     func openConnection(with device: String) -> Connection? {
-        live[device]?.first { $0.connection.isOpen }?.connection
-    }
-
-    var tooMany: HandoffError {
-        HandoffError(.limitExceeded, "\(limits.connections) connections are open already: try again later")
+        links.lines(to: device).first(where: \.isOpen)
     }
 
     /// A connection has ended, also one that never was adopted. A device with no other one may hold claims.
     func forget(_ connection: Connection, of device: String) {
-        live[device]?.removeAll { $0.connection === connection }
-        guard live[device]?.isEmpty != false else { return }
-        live[device] = nil
+        links.remove(connection)
+        guard links.lines(to: device).isEmpty else { return }
         offers.decide { $0.connectionsEnded(of: device) }
     }
 
@@ -328,22 +279,13 @@ final class PeerConnections {
 
     /// Closes connections on which nothing has been asked for a while.
     private func closeIdle() async {
-        for (device, entries) in live {
-            for entry in entries {
+        for device in links.devices {
+            for connection in links.lines(to: device) {
                 let hasClaim = offers.decide { $0.holdsClaim(device) }
-                let isIdle = await entry.connection.isIdle && !hasClaim
-                guard let index = live[device]?.firstIndex(where: { $0.connection === entry.connection }) else {
-                    continue
-                }
-                if !isIdle || live[device]?[index].handoffs != 0 {
-                    live[device]?[index].idleSince = nil
-                } else if let since = live[device]?[index].idleSince {
-                    if Instant.now - since >= limits.idleLife { Task { await entry.connection.close() } }
-                } else {
-                    live[device]?[index].idleSince = .now
-                }
+                let isIdle = await connection.isIdle && !hasClaim
+                if links.note(connection, isIdle: isIdle, now: .now) { Task { await connection.close() } }
             }
         }
-        if !live.isEmpty, !isStopped { armSweep() }
+        if links.count > 0, !isStopped { armSweep() }
     }
 }
