@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonMessages
+import FoundationEssentials
 
-/// What the user was told that other devices offer, so that who asks for what has gone since hears what became of it.
-///
-/// A value. The oldest make room; each is an activity's summary of at most 1.5 KiB
-/// (``WireActivitySummary/bounded``).
+/// The activities of other devices that the user was told of, so that a listing can say which of them have gone.
 struct ToldActivities {
-    /// Activities that are remembered: 96 KiB at the most.
+    /// Activities that are remembered, of at most 1.5 KiB each (``WireActivitySummary/bounded``). The oldest make room.
     static let bound = 64
 
-    /// Oldest first.
-    private var listings: [WireActivityListing] = []
+    private struct Key: Hashable {
+        let device: String
+        let activity: Data
+
+        init(_ listing: WireActivityListing) {
+            (device, activity) = (listing.deviceID, listing.activity.id)
+        }
+    }
+
+    private var listings = BoundedMap<Key, WireActivityListing>(bound: Self.bound)
 
     /// The user is told of these.
     mutating func note(_ told: [WireActivityListing]) {
-        listings.removeAll { listing in told.contains { Self.isSame($0, listing) } }
-        listings += told.suffix(Self.bound)
-        listings.removeFirst(max(0, listings.count - Self.bound))
+        for listing in told { listings.insert(listing, for: Key(listing)) }
     }
 
-    /// What he was told of and is not there now, the oldest first.
+    /// The activities that the user was told of and that are not there now, the oldest first.
     func gone(besides present: [WireActivityListing]) -> [WireActivityListing] {
-        listings.filter { listing in !present.contains { Self.isSame($0, listing) } }.map { listing in
+        let there = Set(present.map { Key($0) })
+        return listings.keys.filter { !there.contains($0) }.compactMap { listings[$0] }.map { listing in
             var gone = listing
             gone.change = .removed
             return gone
         }
-    }
-
-    private static func isSame(_ left: WireActivityListing, _ right: WireActivityListing) -> Bool {
-        left.deviceID == right.deviceID && left.activity.id == right.activity.id
     }
 }
