@@ -99,6 +99,6 @@ package struct KnownPeer<Record: PeerRecord>: Sendable {
         addresses = record?.addresses(over: interfaces) ?? []
     }
 
-    /// What it said does not count any more. Where it was stays known.
+    /// Believes nothing any more that it said, except where it can be dialled.
     mutating func clear() { (instances, interfaces) = ([], []) }
 }

@@ -34,7 +34,7 @@ package struct Links<Line: AnyObject & Sendable, Host: Hashable & Sendable>: Sen
         case tooManyUnproved
     }
 
-    /// What a device that is wanted gets.
+    /// How a wanted device is reached.
     package enum Dial: Sendable, Hashable {
         /// It is being dialled.
         ///

@@ -10,9 +10,9 @@ package struct Peers<Record: PeerRecord>: Sendable {
     package typealias Device = Record.Device
     package typealias Peer = KnownPeer<Record>
 
-    /// Devices that are remembered, under 128 KiB; the one that was gone longest makes room. A proved one makes room
-    /// only if all are proved and it is not announced: a member of the account that invents devices pushes out one such
-    /// device, and then its own.
+    /// The most devices, under 128 KiB. The one that was gone longest makes room. A proved one does so only if all are
+    /// proved and it is not announced. A member of the account that invents devices pushes out one such device, and
+    /// then its own.
     package static var bound: Int { 64 }
     /// Devices that no connection has proved and that name the same address. One more takes the place of the one of
     /// them that has said least: a member that invents devices at its own address pushes out no other.
@@ -32,7 +32,7 @@ package struct Peers<Record: PeerRecord>: Sendable {
         case old
     }
 
-    /// What discovery has to do with an instance.
+    /// An order to discovery about an instance.
     package enum Order: Sendable, Hashable {
         /// It is pinned: never forget it.
         case keep(String)

@@ -13,7 +13,7 @@ package struct BoundedMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     package var count: Int { entries.count }
 
-    /// The keys, the one that was inserted longest ago first.
+    /// The keys in the order of insertion.
     package var keys: [Key] { entries.sorted { $0.value.order < $1.value.order }.map(\.key) }
 
     package subscript(key: Key) -> Value? { entries[key]?.value }

@@ -14,8 +14,8 @@ extension Connection {
     /// Activities that are taken from one device: 64, each of at most 1.5 KiB.
     private static var listBound: Int { NodeLimits().offers }
 
-    /// What the other side offers now, its current activity first. What is no activity is left out, and what no listing
-    /// shows is not kept.
+    /// Asks the other side for its activities, the current one first. Leaves out records that are no activity, and
+    /// fields that no listing shows.
     func offeredActivities() async throws(HandoffError) -> [WireActivitySummary] {
         let (_, stream) = try await request(.activityList(.init()))
         await stream.finish()
@@ -31,7 +31,7 @@ extension Connection {
 }
 
 extension WireActivitySummary {
-    /// What a device says of an activity, cut to what a listing shows; `nil` when it is no activity at all.
+    /// The activity, cut to the fields that a listing shows; nil if it is no activity at all.
     ///
     /// At most 1.5 KiB: made of the fields that this version knows, so that nothing else is kept or handed on.
     var bounded: WireActivitySummary? {

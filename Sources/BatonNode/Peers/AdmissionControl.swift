@@ -9,7 +9,7 @@ import BatonTransport
 
 /// Reads the first message of each incoming connection, and admits or closes it.
 ///
-/// Most connections to an open port come from other programs, so this is cheap: a connection is read where it was
+/// Most connections to an open port come from other programs, so this is cheap. A connection is read where it was
 /// accepted, without a task or an event source, and is closed there unless the gate admits it. Only a connection whose
 /// first message is incomplete waits, in a bounded number and for a bounded time. The kernel keeps connections that
 /// have sent nothing, and wakes the loop only when the announced rest of a message has come. A connection stays on the

@@ -34,7 +34,7 @@ final class Announcer {
     private let listeners: PeerListeners
     private let logger: Logger
     private var sealer: AdvertisementSealer
-    /// What others were told of last, or may ask for since.
+    /// The activities that others were told of last, or may ask for since.
     private var told: Set<ActivityID> = []
     private var renewal: BatonEventLoop.Timer?
     private var isStopped = false
@@ -100,9 +100,8 @@ final class Announcer {
         renewal?.cancel()
     }
 
-    /// Seals what is offered, in the period that has begun. From there until the record is handed over nothing is
-    /// waited for: a record of one period that came after the rotation to the next would show its salt under the next
-    /// name, and one of the next that came before it under the old name.
+    /// Seals what is offered, in the period that has begun. Nothing may be awaited until the record is handed over:
+    /// after a rotation the record would show its salt under the name of another period.
     private func seal(_ visible: [OfferedActivity]) -> Sealed? {
         guard !isStopped else { return nil }
         let before = told
@@ -164,7 +163,7 @@ final class Announcer {
 }
 
 extension AdvertisedActivity {
-    /// What others may know of an activity before a user accepts it.
+    /// The part of an activity that others may know before a user accepts it.
     init(_ activity: OfferedActivity) {
         var flags = Flags()
         if !activity.webPageURL.isEmpty { flags.insert(.webPage) }

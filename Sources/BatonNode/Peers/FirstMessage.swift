@@ -3,10 +3,10 @@
 import BatonAccount
 import Glibc
 
-/// What the first message of a connection shows without TLS: enough to send most strangers away before anything is made
-/// for them.
+/// A check of a connection's first message without TLS, which sends most strangers away before anything is made for
+/// them.
 ///
-/// It lets nobody in. What it does not refuse TLS reads as ever, and the gate judges what TLS has read.
+/// It lets nobody in. TLS reads every message that it does not refuse, and the gate judges that.
 enum FirstMessage: Equatable {
     /// Not all of it has come. No more is known of it until it has so many bytes in all.
     case unclear(until: Int)

@@ -34,7 +34,7 @@ final class GateKeeper: Sendable {
 
     /// The generation of the account's keys that a client showed to have; `nil` for a stranger.
     ///
-    /// - Parameter address: where he is; `nil`, the default, counts for no address.
+    /// - Parameter address: the address of the client; nil, the default, counts for none.
     func admit(_ serverName: String?, from address: IPAddress? = nil) -> UInt32? {
         let (generation, hasBecomeCrowded) = gate.withLock { gate in
             let wasCrowded = gate.isCrowded

@@ -10,8 +10,8 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 
-/// What the other devices offer: the advertised activities, and those of devices that have more, or change more often
-/// than they may announce, which are asked.
+/// The activities of other devices. A device that has more than it advertises, or changes them more often than it may
+/// announce, is asked.
 ///
 /// Only a user's listing or accepting calls it, because asking makes a connection.
 @ControlLoop
@@ -213,7 +213,7 @@ extension HandoffError {
 }
 
 extension WireActivitySummary {
-    /// What an advertisement tells of an activity.
+    /// The part of an activity that an advertisement tells.
     init(_ activity: AdvertisedActivity, since: UInt64) {
         self.init()
         id = Data(activity.id)

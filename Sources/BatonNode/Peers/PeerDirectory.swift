@@ -10,14 +10,14 @@ import BatonTransport
 import FoundationEssentials
 import Logging
 
-/// Knows the account's other devices: opens what discovery finds, and tells whoever watches.
+/// Knows the account's other devices: opens the records that discovery finds, and tells watchers. `Peers` decides.
 ///
 /// Nothing that it cannot open changes any state, and it never dials.
 @ControlLoop
 final class PeerDirectory {
-    /// What can be watched.
+    /// A thing that can be watched.
     enum Subject: Sendable {
-        /// What is known of the other devices.
+        /// The other devices.
         case devices
         /// Whether the responder is unavailable.
         case responder
@@ -130,8 +130,8 @@ final class PeerDirectory {
         decide { _ in }
     }
 
-    /// Devices whose advertisements were sealed with other keys than this device's, and while lists are apart every one
-    /// that is heard: they may lack revocation lists, or have more. To be iterated once.
+    /// Devices that may lack revocation lists, or have more: their advertisements were sealed with other keys than this
+    /// device's. While lists are apart it is every device that is heard. Iterate it once.
     nonisolated var otherwiseKeyed: AsyncStream<OtherwiseKeyed> { heard }
 
     /// The devices that are announced now.
@@ -146,7 +146,7 @@ final class PeerDirectory {
         DeviceID(id).flatMap { outdated[$0] ?? table.peers[$0] }
     }
 
-    /// What a device is called.
+    /// The name of a device.
     func name(of id: String) -> PeerName {
         PeerName(id: id, name: peer(id)?.name ?? String(id.prefix(8)))
     }
@@ -306,7 +306,7 @@ final class PeerDirectory {
         scheduleSave()
     }
 
-    /// What was sealed and signed with this device's own keys, and later than this run began, another machine has made.
+    /// Another machine has made an advertisement with this device's keys, later than this run began.
     private func noteTwin() {
         guard !hasTwin else { return }
         hasTwin = true
@@ -317,12 +317,12 @@ final class PeerDirectory {
             """)
     }
 
-    /// Opens a record of an instance with the keys of the account: under a name that has shown a device, with those
-    /// that the device has and the newest, and now and then with all.
+    /// Opens a record of an instance with the keys of the account. If the name has shown a device, only the keys of
+    /// that device and the newest are tried, and now and then all.
     ///
     /// Anybody can put a record there, thousands a second, and each key costs some 30 µs: up to 2 ms for all. A device
-    /// that gets other keys begins another name (``Announcer/rotate(to:)``); but what its name has shown may have been
-    /// another one's, which somebody has put there (see ``FullKeyringRetries``).
+    /// that gets other keys begins another name (``Announcer/rotate(to:)``). But anybody may have put another device's
+    /// record under its name (see ``FullKeyringRetries``).
     private func open(
         _ txt: [UInt8], of instance: String, _ interface: UInt32
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {

@@ -6,15 +6,15 @@ import BatonProtocol
 import BatonTransport
 import Logging
 
-/// Where other devices dial, and the one owner of the listeners there: each period of the advertisements has a port of
-/// its own, so that nobody who scans ports, or sees connections, knows a device again by it.
+/// Owns the listeners that other devices dial. Each period of the advertisements has a port of its own, so that nobody
+/// who scans ports, or sees connections, recognizes a device by it.
 ///
 /// A port goes when the gate takes no token of its period any more: after ``Gate/periodGrace``, or sooner when others
-/// have followed in quick succession. What was accepted there stays. Where a new port cannot be had the last one serves
-/// another period, which is said in the log; one that the user has chosen serves all.
+/// have followed in quick succession. Connections from there stay. If no new port can be had, the last one serves
+/// another period, and the log says so. A port that the user has chosen serves all periods.
 @ControlLoop
 final class PeerListeners {
-    /// Listeners at once, a descriptor each: as many as there are periods that count. What served none of these is
+    /// Listeners at once, a descriptor each: as many as there are periods that count. Others are
     /// closed.
     nonisolated static var bound: Int { Gate.periodBound }
 
@@ -40,7 +40,7 @@ final class PeerListeners {
     private var listeners: [Entry]
     /// The number of the present period.
     private var period = 0
-    /// What the present period's advertisements name; after the end, the last one's.
+    /// The port in the advertisements of the present period; after the end, of the last one.
     private(set) var port: UInt16
     private var onAccept: (@Sendable (Socket) -> Void)?
     /// Armed for the first listener whose time ends. Made when there is one.
@@ -81,8 +81,8 @@ final class PeerListeners {
             onAccept: onAccept)
     }
 
-    /// Another period begins, and has another port. Older ones are closed where an address has gone since, or there was
-    /// none before: the machine may be in another network, where nobody is to find them open.
+    /// Another period begins, and has another port. Older ones are closed if an address has gone since, or there was
+    /// none before. The machine may be in another network, where nobody is to find them open.
     ///
     /// - Parameter addresses: as when it was made.
     func beginPeriod(at addresses: Set<NetworkAddress>) {

@@ -3,7 +3,7 @@
 import BatonDiscovery
 
 extension ResponderState {
-    /// What the DNS-SD responder does, for `baton status`.
+    /// The state of the DNS-SD responder, for `baton status`.
     var inWords: String {
         switch self {
         case .idle: "not started"
