@@ -89,7 +89,7 @@ let package = Package(
         room(
             "BatonAccount",
             [
-                "BatonTLS", "BatonEventLoop", "CLinux", crypto, system,
+                "BatonProtocol", "BatonTLS", "BatonEventLoop", "CLinux", crypto, system,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
@@ -159,7 +159,7 @@ let package = Package(
         tests(of: "BatonCore", ["BatonProtocol"]),
         tests(of: "BatonEventLoop", ["CSpawn", system]),
         tests(of: "BatonTLS", ["COpenSSL"]),
-        tests(of: "BatonAccount", ["BatonTLS", "CLinux", system]),
+        tests(of: "BatonAccount", ["BatonProtocol", "BatonTLS", "CLinux", system]),
         tests(of: "BatonDiscovery", ["BatonEventLoop", "discovery-probe"]),
         tests(of: "BatonDocuments", settings: settingsForStatus),
         tests(of: "BatonApplications", [system]),

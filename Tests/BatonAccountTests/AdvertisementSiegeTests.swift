@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonProtocol
 import BatonTestSupport
 import Testing
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import BatonTestSupport
 import Testing
 
@@ -174,7 +175,7 @@ import Testing
 
 extension ReplayGuard {
     /// An advertisement that just came.
-    fileprivate mutating func judge(_ device: DeviceID, epoch: UInt64, sequence: UInt64) -> Verdict {
+    fileprivate mutating func judge(_ device: DeviceID, epoch: UInt64, sequence: UInt64) -> Freshness {
         judge(device, epoch: epoch, sequence: sequence, timeToLive: 120, unixTime: 1000)
     }
 }

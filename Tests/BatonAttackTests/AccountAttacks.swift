@@ -4,6 +4,7 @@ import BatonCore
 import BatonDiscovery
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTestSupport
 import Crypto
 import Foundation

@@ -52,8 +52,8 @@ struct AdvertisementAttacks {
     ) {
         guard let (advertisement, keys) = try? desktop.makeOpener().open(record) else { return }
         _ = table.hear(
-            HeardAdvertisement(advertisement: advertisement, keys: keys),
-            as: PeerTable.Freshness(replayGuard.judge(advertisement, unixTime: unixTime)), isOutdated: false,
+            HeardAdvertisement(advertisement, under: keys.id),
+            as: replayGuard.judge(advertisement, unixTime: unixTime), isOutdated: false,
             instance: instance, interface: interface, now: now, unixTime: unixTime)
     }
 
@@ -309,7 +309,7 @@ struct AdvertisementAttacks {
         }
         await attack("a port below 1024 that has come so far is dialled") {
             var table = PeerTable()
-            table.receive(HeardAdvertisement(advertisement: advertisement(Self.content(nil, port: 22)), keys: keys))
+            table.receive(HeardAdvertisement(advertisement(Self.content(nil, port: 22)), under: keys.id))
             return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)
         }
     }
@@ -328,7 +328,7 @@ struct AdvertisementAttacks {
             var content = Self.content(nil)
             content.addresses = [address]
             var table = PeerTable()
-            var heard = HeardAdvertisement(advertisement: advertisement(content), keys: keys)
+            var heard = HeardAdvertisement(advertisement(content), under: keys.id)
             if !defence.isOn { heard.undialled = [] }
             table.receive(heard)
             return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)
@@ -344,7 +344,7 @@ struct AdvertisementAttacks {
             var content = Self.content(nil)
             content.addresses = [address]
             var table = PeerTable()
-            var heard = HeardAdvertisement(advertisement: advertisement(content), keys: keys)
+            var heard = HeardAdvertisement(advertisement(content), under: keys.id)
             if !defence.isOn { heard.undialled = [] }
             table.receive(heard)
             return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)

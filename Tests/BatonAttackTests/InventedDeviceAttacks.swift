@@ -2,6 +2,7 @@
 
 import BatonCore
 import BatonEventLoop
+import BatonProtocol
 import BatonTestSupport
 import Foundation
 import Logging
@@ -57,9 +58,9 @@ struct InventedDeviceAttacks {
         aftermath.isForgotten = await scene.directory.peer(honest.id.description)?.isPresent != true
         await scene.announce(old, under: "replayed")
         aftermath.believesOld = await scene.directory.peer(honest.id.description)?.current?.id.first == 7
-        aftermath.isUnheard = await scene.pinnedInstances() == PinnedInstances<DeviceID>.boundUnproved
+        aftermath.isUnheard = await scene.pinnedInstances() == PinnedInstances.boundUnproved
         await scene.announce(try sealer.seal(.offering(9)), under: "renamed")
-        #expect(await scene.pinnedInstances() == PinnedInstances<DeviceID>.boundUnproved + 2)
+        #expect(await scene.pinnedInstances() == PinnedInstances.boundUnproved + 2)
         await scene.directory.stop()
         return aftermath
     }
@@ -76,7 +77,7 @@ struct InventedDeviceAttacks {
             await scene.announce(try sealer.seal(.offering(8)), under: "member")
             try await scene.invent(ReplayGuard.capacity)
             await scene.announce(old, under: "replayed")
-            #expect(await scene.pinnedInstances() == PinnedInstances<DeviceID>.boundUnproved + 1)
+            #expect(await scene.pinnedInstances() == PinnedInstances.boundUnproved + 1)
             let offered = await scene.directory.peer(member.id.description)?.current?.id.first
             await scene.directory.stop()
             return Outcome(succeeds: offered == 7)

@@ -5,6 +5,7 @@ import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTestSupport
 import Foundation
 import Logging

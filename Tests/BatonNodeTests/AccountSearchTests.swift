@@ -5,6 +5,7 @@ import BatonTestSupport
 import Testing
 
 @testable import BatonAccount
+@testable import BatonCore
 @testable import BatonNode
 
 /// How long an account is looked for, and which devices are asked, in simulated time.

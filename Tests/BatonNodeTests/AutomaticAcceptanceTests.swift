@@ -5,6 +5,7 @@ import BatonDiscovery
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTestSupport
 import BatonTransport
 import Foundation

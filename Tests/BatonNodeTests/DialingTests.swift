@@ -205,7 +205,7 @@ extension PeerConnections {
 extension PeerDirectory {
     /// Takes what an advertisement says, and dials the loopback, which no advertisement may name.
     fileprivate func hear(_ advertisement: Advertisement, with keys: GenerationKeys) {
-        let heard = HeardAdvertisement(advertisement: advertisement, keys: keys, undialled: [.invalid])
+        let heard = HeardAdvertisement(advertisement, under: keys.id, undialled: [.invalid])
         decide { $0.receive(heard, instance: "instance", interface: 1, now: .now, unixTime: 1) }
     }
 }

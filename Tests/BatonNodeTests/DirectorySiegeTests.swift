@@ -65,7 +65,7 @@ struct DirectorySiegeTests {
             times = [peer.seen, peer.currentSince, peer.news]
             addresses = peer.addresses
             gateNonce = peer.record?.advertisement.gateNonce
-            generation = peer.record?.generation
+            generation = peer.record?.generation.number
             revision = peer.revision
             isProved = peer.isProved
             isPresent = peer.isPresent

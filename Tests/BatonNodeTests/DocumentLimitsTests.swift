@@ -341,11 +341,6 @@ struct DocumentLimitsTests {
         await node.close()
     }
 
-    private static func device(_ number: Int) throws -> BatonAccount.DeviceID {
-        let id = BatonAccount.DeviceID(bytes: [UInt8](repeating: UInt8(number), count: BatonAccount.DeviceID.count))
-        return try #require(id)
-    }
-
     @Test("So many batches of signatures in a row may be empty", arguments: [true, false])
     func emptyBatches(areKept: Bool) throws {
         var order = try #require(

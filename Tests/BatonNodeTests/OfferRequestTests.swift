@@ -3,6 +3,7 @@
 import BatonAccount
 import BatonDocuments
 import BatonMessages
+import BatonProtocol
 import BatonTestSupport
 import Foundation
 import SwiftProtobuf

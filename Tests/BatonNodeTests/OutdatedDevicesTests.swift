@@ -285,7 +285,7 @@ struct OutdatedDevicesTests {
 
     /// Devices by number, in simulated time.
     private struct Line {
-        private static let keys = AccountSecrets(AccountKey()).keys(generation: 0)
+        private static let generation = GenerationID(number: 0, list: nil)
         var outdated = OutdatedDevices()
 
         func device(_ number: Int) -> DeviceID { DeviceID(ed25519PublicKey: Self.publicKey(number)) }
@@ -313,7 +313,7 @@ struct OutdatedDevicesTests {
                     timeToLive: 120, port: port, addresses: [address].compactMap { $0 },
                     deviceName: "\(number)"))
             return outdated.receive(
-                advertisement, keys: Self.keys, instance: "\(number)", interface: 1,
+                HeardAdvertisement(advertisement, under: Self.generation), instance: "\(number)", interface: 1,
                 now: Instant(nanoseconds: UInt64(seconds) * 1_000_000_000), unixTime: 1)
         }
     }

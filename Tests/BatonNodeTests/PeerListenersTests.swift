@@ -2,6 +2,7 @@
 
 import BatonAccount
 import BatonEventLoop
+import BatonProtocol
 import BatonTestSupport
 import Logging
 import Testing

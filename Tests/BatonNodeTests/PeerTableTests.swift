@@ -12,7 +12,7 @@ import Testing
 struct PeerTableTests {
     private let start = Instant(nanoseconds: 1_000_000_000)
 
-    private static let keys = AccountSecrets(AccountKey()).keys(generation: 0)
+    private static let generation = GenerationID(number: 0, list: nil)
 
     private func device(_ number: UInt8) throws -> DeviceID {
         DeviceID(ed25519PublicKey: [UInt8](repeating: number, count: 32))
@@ -34,7 +34,7 @@ struct PeerTableTests {
                 timeToLive: timeToLive, port: port,
                 addresses: try (addresses ?? ["10.0.0.\(number)"]).map { try #require(NetworkAddress($0)) },
                 deviceName: name ?? "device \(number)", current: current, otherActivities: others))
-        return HeardAdvertisement(advertisement: advertisement, keys: Self.keys)
+        return HeardAdvertisement(advertisement, under: Self.generation)
     }
 
     private func receive(
@@ -221,9 +221,9 @@ struct PeerTableTests {
         receive(try advertisement(1), in: &table)
         receive(try advertisement(2), in: &table, instance: "b")
         table.prove(try device(1))
-        table.distrustUnproved(before: Self.keys.generation)
+        table.distrustUnproved(before: 0)
         #expect(table.present.count == 2)
-        table.distrustUnproved(before: Self.keys.generation + 1)
+        table.distrustUnproved(before: 1)
         let (one, two) = (try device(1), try device(2))
         #expect(table.present.map(\.device) == [one])
         #expect(table.peers[two]?.name == "device 2" && table.peers[two]?.current == nil)

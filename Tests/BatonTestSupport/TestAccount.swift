@@ -2,6 +2,7 @@
 
 package import BatonAccount
 
+package import BatonProtocol
 package import struct SystemPackage.FilePath
 
 /// An account with some devices, each in a home of its own, in a temporary folder.

@@ -55,7 +55,7 @@ let package = Package(
         room(
             "BatonAccount",
             [
-                "BatonTLS", "BatonEventLoop", "CLinux", crypto, system,
+                "BatonProtocol", "BatonTLS", "BatonEventLoop", "CLinux", crypto, system,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
+
 /// The plain text of an advertisement, before it is signed and sealed. It always has 388 bytes.
 ///
 ///     u8 format = 1 | 32 public key | u64 epoch | u64 sequence | u16 time to live | u16 port | 16 gate nonce

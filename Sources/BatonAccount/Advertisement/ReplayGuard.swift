@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import BatonProtocol
+
 /// Remembers the newest advertisement of each device, so that an older one is ignored.
 ///
 /// Pass only advertisements that ``AdvertisementOpener`` opened. ``AccountStore/save(_:)`` persists the guard, so that
@@ -13,22 +15,6 @@ package struct ReplayGuard: Sendable, Equatable {
     /// connection has proved are evicted last, because a holder of the account's keys can make up any number of others.
     /// 256 devices cost about 32 KiB in memory and 11 KiB on disk.
     package static let capacity = 256
-
-    /// How an advertisement compares with the earlier ones of its device.
-    package enum Verdict: Sendable, Equatable {
-        /// Newer than all before; its content counts.
-        case accepted
-        /// The newest one again, from another interface, protocol or cache; nothing to do.
-        case duplicate
-        /// The newest advertisement of an earlier run, seen again for the first time in this run. Its content counts
-        /// until its time to live, in seconds, is over. Returned once for each device and run.
-        case standing(secondsLeft: UInt16)
-        /// The same one after that time: it lies in some cache, or is replayed. Nothing to do; its device may go on
-        /// from there.
-        case expired
-        /// Older than one that was accepted; nothing to do.
-        case replayed
-    }
 
     /// How urgently the guard wants to be saved.
     package enum SaveNeed: Sendable {
@@ -69,9 +55,9 @@ package struct ReplayGuard: Sendable, Equatable {
     /// Judges an opened advertisement, and remembers it if it is newer.
     ///
     /// - Parameter unixTime: Seconds since 1970 by this device's clock. If the clock was set since the advertisement
-    ///   came, an advertisement of an earlier run may count as ``Verdict/expired`` too soon. Its device sends the next
+    ///   came, an advertisement of an earlier run may count as ``Freshness/expired`` too soon. Its device sends the next
     ///   one within five minutes.
-    package mutating func judge(_ advertisement: Advertisement, unixTime: UInt64) -> Verdict {
+    package mutating func judge(_ advertisement: Advertisement, unixTime: UInt64) -> Freshness {
         judge(
             advertisement.device, epoch: advertisement.epoch, sequence: advertisement.sequence,
             timeToLive: advertisement.content.timeToLive, unixTime: unixTime)
@@ -94,7 +80,7 @@ package struct ReplayGuard: Sendable, Equatable {
 
     mutating func judge(
         _ device: DeviceID, epoch: UInt64, sequence: UInt64, timeToLive: UInt16, unixTime: UInt64
-    ) -> Verdict {
+    ) -> Freshness {
         if let known = entries[device] {
             if (epoch, sequence) == (known.epoch, known.sequence) {
                 if known.isSeen { return .duplicate }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import BatonProtocol
+
 /// The server's side of the gate: tells whether a server name is a fresh token of this account. Each token counts once.
 ///
 /// A value that is told the time; its owner locks it. A stranger cannot change it, because only tokens with a valid tag

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import BatonProtocol
 import Crypto
 import FoundationEssentials
 
@@ -108,24 +109,6 @@ package struct GenerationKeys: Sendable, Equatable {
 
     /// The generation's number, from 0.
     package var generation: UInt32 { id.number }
-}
-
-/// Which keys: the number of a generation, and the list that began it.
-package struct GenerationID: Sendable, Hashable, CustomStringConvertible {
-    /// The generation's number, from 0.
-    package let number: UInt32
-
-    /// The list that began it; nil for generation 0, which no list began.
-    package let list: ListDigest?
-
-    /// `2/0123456789abcdef`, or `0`.
-    package var description: String { list.map { "\(number)/\($0)" } ?? "\(number)" }
-
-    /// The order in which a device prefers them: newer first, then the lower digest, so that all devices that hold the
-    /// same lists seal with the same keys.
-    func precedes(_ other: GenerationID) -> Bool {
-        number != other.number ? number > other.number : list.map(\.rawValue) ?? 0 < other.list.map(\.rawValue) ?? 0
-    }
 }
 
 extension GenerationKeys {

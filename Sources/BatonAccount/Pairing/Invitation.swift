@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import BatonProtocol
+
 /// The inviter's side of an invitation: whom it asks about, and how often it may fail.
 ///
 /// It has no clock and no socket. Each method takes one event and returns what is to be done.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import BatonProtocol
 import Crypto
 
 /// The signed revocation lists that an account's devices hold.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import BatonProtocol
 import Crypto
 import FoundationEssentials
 
@@ -124,31 +125,12 @@ package struct RevocationList: Sendable, Hashable {
     }
 }
 
-/// Eight bytes that tell one revocation list from another.
-package struct ListDigest: Sendable, Hashable, CustomStringConvertible {
-    /// The eight bytes, read big endian.
-    package let rawValue: UInt64
-
-    init(rawValue: UInt64) {
-        self.rawValue = rawValue
-    }
-
+extension ListDigest {
     /// The digest of a list's encoding up to its commitments.
     init(of bytes: some Sequence<UInt8>) {
-        rawValue = SHA256.hash(data: Array("baton revocation digest/1".utf8) + bytes)
-            .prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-    }
-
-    /// Reads the 16 hexadecimal digits of ``description``; nil for anything else.
-    init?(_ text: some StringProtocol) {
-        guard text.utf8.count == 16, let value = UInt64(text, radix: 16), !text.hasPrefix("+") else { return nil }
-        rawValue = value
-    }
-
-    /// Sixteen lower-case hexadecimal digits.
-    package var description: String {
-        let digits = String(rawValue, radix: 16)
-        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+        self.init(
+            rawValue: SHA256.hash(data: Array("baton revocation digest/1".utf8) + bytes)
+                .prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
     }
 }
 

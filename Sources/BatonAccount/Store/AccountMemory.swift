@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import SystemPackage
 
 /// The state that this device keeps between runs so that no old advertisement counts twice.

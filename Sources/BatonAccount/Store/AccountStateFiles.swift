@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import SystemPackage
 
 /// The account's state on disk: the signed lists and the keys of each generation.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import BatonProtocol
 import FoundationEssentials
 
 /// The other devices of the account, remembered so that a user can name one that is absent, above all a lost one.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonProtocol
 
 /// The activity that the user means, as far as the command line says.
 struct ActivityChoice: Sendable {

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Baton
 import BatonAccount
+import BatonProtocol
 import SystemPackage
 
 /// `baton account`: the set of a person's devices.

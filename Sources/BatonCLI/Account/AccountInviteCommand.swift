@@ -4,6 +4,7 @@ import ArgumentParser
 import BatonAccount
 import BatonEventLoop
 import BatonNode
+import BatonProtocol
 import Glibc
 import SystemPackage
 

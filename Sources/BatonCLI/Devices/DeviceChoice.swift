@@ -3,6 +3,7 @@
 import Baton
 import BatonAccount
 import BatonMessages
+import BatonProtocol
 
 /// A device that a user can name.
 struct KnownDevice: Sendable, Equatable {

@@ -4,6 +4,7 @@ import ArgumentParser
 import Baton
 import BatonAccount
 import BatonMessages
+import BatonProtocol
 import BatonTransport
 import FoundationEssentials
 import SystemPackage

@@ -5,6 +5,7 @@ import Baton
 import BatonAccount
 import BatonMessages
 import BatonNode
+import BatonProtocol
 import BatonTransport
 import FoundationEssentials
 

@@ -7,6 +7,7 @@ import BatonDiscovery
 import BatonEventLoop
 import BatonMessages
 import BatonNode
+import BatonProtocol
 import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf

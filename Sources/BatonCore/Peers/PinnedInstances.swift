@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
+
 /// The instances that discovery keeps, and so never forgets while they are on the network: those that were first to
 /// show newer state of a device.
 ///
 /// Anyone can replay a device's record under any number of instance names. Only the device itself, or an attacker that
 /// is faster, is the first to show newer state. A device has one instance, and two while it changes its name. A member
 /// of the account can invent any number of devices, until a connection has to prove them.
-package struct PinnedInstances<Device: Hashable & Sendable>: Sendable {
+package struct PinnedInstances: Sendable {
     /// Pinned instances of one device: more than it ever has itself, and few enough that an attacker who wins all four
     /// takes nothing from other devices.
     package static var boundPerDevice: Int { 4 }
@@ -17,21 +19,21 @@ package struct PinnedInstances<Device: Hashable & Sendable>: Sendable {
     package static var boundGone: Int { 64 }
 
     /// Ordered by the time at which they last showed newer state, oldest first.
-    private var instances: [(name: String, device: Device)] = []
+    private var instances: [(name: String, device: DeviceID)] = []
     /// Instances whose record was removed, which anyone can cause. The next record under the name may be genuine.
-    private var gone: [(name: String, device: Device)] = []
+    private var gone: [(name: String, device: DeviceID)] = []
 
     /// Whether an instance is pinned.
     package func contains(_ instance: String) -> Bool { instances.contains { $0.name == instance } }
 
     /// The device that an instance was pinned for, also if the instance is gone since.
-    func device(of instance: String) -> Device? { (instances + gone).first { $0.name == instance }?.device }
+    func device(of instance: String) -> DeviceID? { (instances + gone).first { $0.name == instance }?.device }
 
     /// Pins an instance that was first to show newer state of a device.
     ///
     /// - Parameter isProved: whether a connection has proved a device.
     /// - Returns: the instance that lost its pin to this one.
-    mutating func add(_ instance: String, of device: Device, isProved: (Device) -> Bool) -> String? {
+    mutating func add(_ instance: String, of device: DeviceID, isProved: (DeviceID) -> Bool) -> String? {
         instances.removeAll { $0.name == instance }
         gone.removeAll { $0.name == instance }
         instances.append((instance, device))
@@ -46,7 +48,7 @@ package struct PinnedInstances<Device: Hashable & Sendable>: Sendable {
     ///
     /// - Parameter isProved: whether a connection has proved a device.
     /// - Returns: whether it is pinned again.
-    mutating func restore(_ instance: String, of device: Device, isProved: (Device) -> Bool) -> Bool {
+    mutating func restore(_ instance: String, of device: DeviceID, isProved: (DeviceID) -> Bool) -> Bool {
         guard gone.contains(where: { $0.name == instance && $0.device == device }) else { return false }
         var back = self
         guard back.add(instance, of: device, isProved: isProved) == nil else { return false }

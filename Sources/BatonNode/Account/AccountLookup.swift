@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonAccount
+import BatonCore
 import BatonDiscovery
 import BatonEventLoop
 import BatonMessages
@@ -183,7 +184,7 @@ private final class RunningLookup {
         let candidate = AccountSearch.Candidate(device: advertisement.device, keys: opened.keys.id)
         guard search.begin(candidate, (advertisement.epoch, advertisement.sequence)) else { return }
         questions[candidate]?.cancel()
-        let addresses = PeerTable.addresses(
+        let addresses = SocketAddress.dialled(
             of: advertisement.content.addresses, port: advertisement.content.port, interfaces: [interface])
         let own = outcome.account
         questions[candidate] = ControlLoop.task { [lookup, context] in

@@ -81,6 +81,6 @@ extension Peer {
     /// sealed with keys that only they give.
     func knows(_ account: Account) -> Bool {
         if revision == account.state.revision { return true }
-        return isPresent && !account.state.isApart && record?.keys.id == account.currentKeys.id
+        return isPresent && !account.state.isApart && record?.generation == account.currentKeys.id
     }
 }

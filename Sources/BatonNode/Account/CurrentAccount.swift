@@ -2,6 +2,7 @@
 
 import BatonAccount
 import BatonEventLoop
+import BatonProtocol
 import BatonTLS
 
 /// The account as it is now, for every part of the node and every thread. Only ``StateExchange`` changes it.

@@ -4,6 +4,7 @@ import BatonAccount
 import BatonCore
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTransport
 import FoundationEssentials
 import Logging

@@ -4,6 +4,7 @@ import BatonAccount
 import BatonCore
 import BatonDocuments
 import BatonMessages
+import BatonProtocol
 import FoundationEssentials
 import SwiftProtobuf
 

@@ -4,6 +4,7 @@ import BatonAccount
 package import BatonDiscovery
 import BatonEventLoop
 package import BatonMessages
+import BatonProtocol
 
 /// The road to one device.
 extension Diagnosis {

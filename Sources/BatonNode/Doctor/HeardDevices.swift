@@ -3,6 +3,7 @@
 package import BatonAccount
 package import BatonDiscovery
 package import BatonEventLoop
+package import BatonProtocol
 
 /// The devices whose advertisements the doctor heard. Reading them changes no state of the account.
 package struct HeardDevices: Sendable {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import BatonAccount
+import BatonAccount
 package import BatonEventLoop
 package import BatonMessages
+package import BatonProtocol
 
 /// The facts that the doctor found out on the road to one device. ``Diagnosis/road(_:heard:devices:)`` judges it.
 package struct RoadFacts: Sendable {

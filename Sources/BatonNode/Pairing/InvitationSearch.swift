@@ -34,7 +34,7 @@ package struct InvitationSearch: Sendable {
         var invitation: FoundInvitation {
             FoundInvitation(
                 tag: InvitationRecord.tag(of: instance),
-                addresses: PeerTable.addresses(of: record.addresses, port: record.port, interfaces: interfaces))
+                addresses: SocketAddress.dialled(of: record.addresses, port: record.port, interfaces: interfaces))
         }
     }
 

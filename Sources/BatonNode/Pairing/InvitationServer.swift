@@ -3,6 +3,7 @@
 package import BatonAccount
 package import BatonEventLoop
 import BatonMessages
+package import BatonProtocol
 import SwiftProtobuf
 
 /// An invitation on the network. It listens for joiners, and hands the account over to the one whose digits the user

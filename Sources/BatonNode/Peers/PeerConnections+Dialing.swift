@@ -4,6 +4,7 @@ import BatonAccount
 import BatonCore
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTransport
 
 /// Making a connection to another device.
@@ -42,7 +43,9 @@ extension PeerConnections {
     /// Connects to a device, and has it and this one prove who they are.
     private func enter(_ peer: Peer) async throws -> Connection {
         let (socket, peer) = try await connect(to: peer)
-        guard let door = peer.door else { throw HandoffError(.peerUnreachable, "it has not been seen") }
+        guard let door = peer.door(in: account.value) else {
+            throw HandoffError(.peerUnreachable, "it has not been seen")
+        }
         return try await dialer.prove(socket, door, within: limits.handshakeDeadline)
     }
 

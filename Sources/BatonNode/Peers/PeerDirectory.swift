@@ -44,7 +44,7 @@ final class PeerDirectory {
     private let logger: Logger
     private var replayGuard: ReplayGuard
     private(set) var table: PeerTable
-    private var outdated: OutdatedDevices
+    private var outdated = OutdatedDevices()
     private let epoch: UInt64
     /// Another machine announces itself as this device, and began to do so after this one: the others hear that one.
     private(set) var hasTwin = false
@@ -71,7 +71,6 @@ final class PeerDirectory {
         known: KnownDevices, discovery: ServiceDiscovery, logger: Logger
     ) {
         self.epoch = epoch
-        outdated = OutdatedDevices()
         self.discovery = discovery
         self.store = store
         self.logger = logger
@@ -266,7 +265,7 @@ final class PeerDirectory {
         let record: HeardAdvertisement
         do {
             let opened = try open()
-            record = HeardAdvertisement(advertisement: opened.advertisement, keys: opened.keys)
+            record = HeardAdvertisement(opened.advertisement, under: opened.keys.id)
         } catch {
             if error.isByMember { logger.info("an advertisement of this account was refused: \(error)") }
             if case .own(let other) = error, other > epoch { noteTwin() }
@@ -277,11 +276,11 @@ final class PeerDirectory {
             logger.debug("the advertisement of a revoked device was passed over")
             return carryOut(table.passOver(instance))
         }
-        let isOutdated = record.generation < current.generation
+        let isOutdated = record.generation.number < current.generation
         if isOutdated, !table.isProved(device) { return receiveOutdated(record, of: instance, interface) }
         outdated.remove(device)
         let unixTime = UInt64(Date().timeIntervalSince1970)
-        let freshness = PeerTable.Freshness(replayGuard.judge(record.advertisement, unixTime: unixTime))
+        let freshness = replayGuard.judge(record.advertisement, unixTime: unixTime)
         // A connection may have proved the device before its first advertisement.
         if table.isProved(device) { replayGuard.prove(device) }
         let orders = decide {
@@ -292,15 +291,15 @@ final class PeerDirectory {
         for order in orders { carryOut(order) }
         let lacksLists: Bool
         switch freshness {
-        case .new: lacksLists = isOutdated
-        case .repeated: lacksLists = false
-        case .expired, .old: return
+        case .accepted, .standing: lacksLists = isOutdated
+        case .duplicate: lacksLists = false
+        case .expired, .replayed: return
         }
         announcements.wake(device.description)
         // The device says so now, whatever it said before.
         if lacksLists { table.note(0, of: device) }
         // If lists are apart, the same keys seal what a device says that has only one of them.
-        if record.keys.id != current.currentKeys.id || current.state.isApart {
+        if record.generation != current.currentKeys.id || current.state.isApart {
             hearing.yield(OtherwiseKeyed(device: device.description, lacksLists: lacksLists))
         }
         scheduleSave()
@@ -326,12 +325,12 @@ final class PeerDirectory {
     private func open(
         _ txt: [UInt8], of instance: String, _ interface: UInt32
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
-        let known = table.records(shownBy: instance).map(\.keys)
+        let known = Set(table.records(shownBy: instance).map(\.generation))
         guard !known.isEmpty else { return try opener.open(txt) }
-        var keys = [account.value.currentKeys]
-        for other in known where !keys.contains(where: { $0.id == other.id }) { keys.append(other) }
+        let current = account.value
         do {
-            return try opener.trying(keys).open(txt)
+            return try opener.trying(current.keys.filter { $0.id == current.currentKeys.id || known.contains($0.id) })
+                .open(txt)
         } catch {
             guard error == .unopenable else { throw error }
             guard fullKeyringRetries.admit(.init(instance: instance, interface: interface, txt: txt), at: .now) else {
@@ -359,8 +358,7 @@ final class PeerDirectory {
         // Anybody can send again what it said at another time, from another place.
         guard replayGuard.admits(outdated: record.advertisement, unixTime: unixTime) else { return }
         let turns = outdated.receive(
-            record.advertisement, keys: record.keys, instance: instance, interface: interface, now: .now,
-            unixTime: unixTime)
+            record, instance: instance, interface: interface, now: .now, unixTime: unixTime)
         scheduleSave()
         for device in turns { hearing.yield(OtherwiseKeyed(device: device.description, lacksLists: true)) }
     }

@@ -2,57 +2,22 @@
 
 import BatonAccount
 import BatonCore
-package import BatonEventLoop
+import BatonEventLoop
 import BatonProtocol
 
-typealias PeerTable = Peers<HeardAdvertisement>
-typealias Peer = KnownPeer<HeardAdvertisement>
-
-/// An advertisement that was opened and verified, and the account's keys that sealed it.
-struct HeardAdvertisement: PeerRecord {
-    typealias Device = DeviceID
-    typealias Activity = AdvertisedActivity
-    typealias Address = SocketAddress
-    typealias Names = FormerNames
-
-    /// Addresses that are never dialled: those of no single host, and loopback ones of others, which lead to this
-    /// device.
-    static let undialled: Set<NetworkAddress.Scope> = [.invalid, .loopback]
-
-    let advertisement: Advertisement
-    let keys: GenerationKeys
-    var undialled = Self.undialled
-
-    private var content: AdvertisementContent { advertisement.content }
-    var device: DeviceID { advertisement.device }
-    var name: String { content.deviceName }
-    var generation: UInt32 { keys.generation }
-    var current: AdvertisedActivity? { content.current }
-    var age: UInt64 { UInt64(content.current?.age ?? 0) }
-    /// Activities beside the current one, or ``AdvertisementContent/uncountedActivities``.
-    var others: Int { Int(content.otherActivities) }
-    var timeToLive: UInt16 { content.timeToLive }
-
-    func addresses(over interfaces: Set<UInt32>) -> [SocketAddress] {
-        PeerTable.addresses(of: content.addresses, port: content.port, interfaces: interfaces, undialled: undialled)
-    }
-}
-
-extension AdvertisedActivity: Identifiable {}
-extension FormerNames: NameHistory {}
-extension SocketAddress: PeerAddress {
-    package typealias Host = IPAddress
-
-    package var host: IPAddress? { ipAddress }
-}
-
 extension Peer {
-    /// It changes more often than it may announce: what it offers is known by asking it, whatever it has announced.
-    var isUncounted: Bool { others == Int(AdvertisementContent.uncountedActivities) }
+    /// Where to dial, the advertised order kept; a link-local address once for each interface that it was seen on.
+    var addresses: [SocketAddress] {
+        guard let record else { return [] }
+        return SocketAddress.dialled(
+            of: record.content.addresses, port: record.content.port, interfaces: lastInterfaces,
+            undialled: record.undialled)
+    }
 
-    /// Its gate, as its last advertisement shows it.
-    var door: PeerDialer.Door? {
-        record.map { PeerDialer.Door(device: device, keys: $0.keys, gateNonce: $0.advertisement.gateNonce) }
+    /// Its gate, as its last advertisement shows it; nil if the account has the keys no more.
+    func door(in account: Account) -> PeerDialer.Door? {
+        guard let record, let keys = account.keys.first(where: { $0.id == record.generation }) else { return nil }
+        return PeerDialer.Door(device: device, keys: keys, gateNonce: record.advertisement.gateNonce)
     }
 }
 
@@ -78,9 +43,11 @@ extension PeerTable {
                     isProved: $0.isProved, formerNames: $0.formerNames)
             })
     }
+}
 
+extension SocketAddress {
     /// Where to dial, the advertised order kept; a link-local address once for each interface that it was seen on.
-    static func addresses(
+    static func dialled(
         of addresses: [NetworkAddress], port: UInt16, interfaces: Set<UInt32>,
         undialled: Set<NetworkAddress.Scope> = HeardAdvertisement.undialled
     ) -> [SocketAddress] {
@@ -92,18 +59,5 @@ extension PeerTable {
             case .invalid, .loopback, .site, .global: return [ip]
             }
         }.map { .ip($0, port: port) }
-    }
-}
-
-extension PeerTable.Freshness {
-    init(_ verdict: ReplayGuard.Verdict) {
-        self =
-            switch verdict {
-            case .accepted: .new(lasting: nil)
-            case .standing(let secondsLeft): .new(lasting: secondsLeft)
-            case .duplicate: .repeated
-            case .expired: .expired
-            case .replayed: .old
-            }
     }
 }

@@ -62,10 +62,10 @@ struct RoadExaminer: Sendable {
     private func opened(_ request: WireExamineRequest, _ known: Peer?) -> ([SocketAddress], PeerDialer.Door?) {
         guard let (advertisement, keys) = try? account.opener.open(Array(request.record)),
             advertisement.device.description == request.deviceID
-        else { return (known?.addresses ?? [], known?.door) }
+        else { return (known?.addresses ?? [], known?.door(in: account.value)) }
         let interfaces = Set((try? InterfaceAddress.current())?.map(\.interfaceIndex) ?? [])
         return (
-            PeerTable.addresses(
+            SocketAddress.dialled(
                 of: advertisement.content.addresses, port: advertisement.content.port, interfaces: interfaces),
             PeerDialer.Door(device: advertisement.device, keys: keys, gateNonce: advertisement.gateNonce)
         )

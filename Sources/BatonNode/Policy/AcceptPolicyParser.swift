@@ -3,6 +3,7 @@
 import BatonAccount
 import BatonEventLoop
 
+import BatonProtocol
 package import struct SystemPackage.FilePath
 
 extension AcceptPolicy {

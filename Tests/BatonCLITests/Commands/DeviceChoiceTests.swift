@@ -2,6 +2,7 @@
 
 import BatonAccount
 import BatonMessages
+import BatonProtocol
 import SwiftProtobuf
 import Testing
 

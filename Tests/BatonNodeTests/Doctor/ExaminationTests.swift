@@ -3,6 +3,7 @@
 import BatonAccount
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTLS
 import BatonTestSupport
 import FoundationEssentials

@@ -2,6 +2,7 @@
 
 import BatonAccount
 import BatonMessages
+import BatonProtocol
 import BatonTestSupport
 import Glibc
 import SwiftProtobuf

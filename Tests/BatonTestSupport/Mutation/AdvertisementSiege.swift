@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonAccount
+import BatonProtocol
 
 /// Mutated advertisements against a device that knows the real ones, and what became of them.
 package struct AdvertisementSiege {

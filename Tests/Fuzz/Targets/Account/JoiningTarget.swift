@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
+
 @testable import BatonAccount
 
 /// Records that a joining device opens with the account key itself, under lists that it does not know.

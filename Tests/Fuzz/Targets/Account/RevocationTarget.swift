@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonMessages
+import BatonProtocol
 import BatonTLS
 import FoundationEssentials
 import SwiftProtobuf

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonCore
+import BatonProtocol
 import FoundationEssentials
 import SwiftProtobuf
 import SystemPackage

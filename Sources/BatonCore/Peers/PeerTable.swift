@@ -6,10 +6,7 @@ package import BatonProtocol
 /// instances that show them are worth. A value that is told the time.
 ///
 /// A device has one entry, however many instances, interfaces and protocols show it.
-package struct Peers<Record: PeerRecord>: Sendable {
-    package typealias Device = Record.Device
-    package typealias Peer = KnownPeer<Record>
-
+package struct PeerTable: Sendable {
     /// The most devices, under 128 KiB. The one that was gone longest makes room. A proved one does so only if all are
     /// proved and it is not announced. A member of the account that invents devices pushes out one such device, and
     /// then its own.
@@ -20,17 +17,6 @@ package struct Peers<Record: PeerRecord>: Sendable {
     /// Sentences about devices that come and go: so many at once, and then one a second. The devices that a member of
     /// the account invents do not fill the log.
     package static var sentenceBound: Int { 60 }
-
-    /// How an advertisement compares with earlier ones of its device.
-    package enum Freshness: Sendable {
-        /// It is newer, or still stands from an earlier run. It counts for so many seconds; nil: for its time to live.
-        case new(lasting: UInt16?)
-        /// It is the newest one again.
-        case repeated
-        /// It is the newest one, after its time.
-        case expired
-        case old
-    }
 
     /// An order to discovery about an instance.
     package enum Order: Sendable, Hashable {
@@ -50,11 +36,11 @@ package struct Peers<Record: PeerRecord>: Sendable {
         case others
     }
 
-    package private(set) var peers: [Device: Peer] = [:]
+    package private(set) var peers: [DeviceID: Peer] = [:]
     /// Devices that a connection has proved and that are not in the table: no advertisement of them has come yet, or
     /// they made room. They are 32 bytes each.
-    private var provedBeside = BoundedMap<Device, Bool>(bound: Self.bound)
-    private var pinned = PinnedInstances<Device>()
+    private var provedBeside = BoundedMap<DeviceID, Bool>(bound: Self.bound)
+    private var pinned = PinnedInstances()
     /// Rises with each change of what watchers know.
     package private(set) var version: UInt64 = 0
     private var presence: [Presence] = []
@@ -65,7 +51,7 @@ package struct Peers<Record: PeerRecord>: Sendable {
         for peer in known.prefix(Self.bound) { peers[peer.device] = peer }
     }
 
-    package subscript(device: Device) -> Peer? { peers[device] }
+    package subscript(device: DeviceID) -> Peer? { peers[device] }
 
     /// The devices that are announced, always in the same order.
     package var present: [Peer] {
@@ -85,18 +71,20 @@ package struct Peers<Record: PeerRecord>: Sendable {
     ///   - unixTime: seconds since 1970, for people.
     /// - Returns: what to do with instances.
     package mutating func hear(
-        _ record: Record, as freshness: Freshness, isOutdated: Bool, instance: String, interface: UInt32, now: Instant,
+        _ record: HeardAdvertisement, as freshness: Freshness, isOutdated: Bool, instance: String, interface: UInt32,
+        now: Instant,
         unixTime: UInt64
     ) -> [Order] {
         var orders: [Order] = []
         switch freshness {
-        case .new(let seconds):
+        case .accepted, .standing:
+            let lasting: UInt16? = if case .standing(let seconds) = freshness { seconds } else { nil }
             let displaced = pinned.add(instance, of: record.device, isProved: isProved)
             orders = (displaced.map { [.follow($0)] } ?? []) + [.keep(instance)]
             receive(
-                record, isOutdated: isOutdated, instance: instance, interface: interface, now: now, lasting: seconds,
+                record, isOutdated: isOutdated, instance: instance, interface: interface, now: now, lasting: lasting,
                 unixTime: unixTime)
-        case .repeated:
+        case .duplicate:
             // The responder may have been restarted, or an attacker removed the record and the device put it back.
             let isPinned =
                 pinned.contains(instance) || pinned.restore(instance, of: record.device, isProved: isProved)
@@ -104,7 +92,7 @@ package struct Peers<Record: PeerRecord>: Sendable {
             receiveAgain(record, isOutdated: isOutdated, instance: instance, interface: interface, now: now)
         case .expired:
             orders = [.follow(instance)]
-        case .old:
+        case .replayed:
             // An old record shows a clone. But some cache may show it under the device's own name, and anyone can put
             // it under the only name that shows a device.
             guard !pinned.contains(instance), !peers.values.contains(where: { $0.instances == [instance] }) else {
@@ -127,7 +115,7 @@ package struct Peers<Record: PeerRecord>: Sendable {
 
     /// The advertisements that an instance has shown: of one device as a rule. A device that sleeps, or whose record
     /// somebody took away, is known by the pinned instance.
-    package func records(shownBy instance: String) -> [Record] {
+    package func records(shownBy instance: String) -> [HeardAdvertisement] {
         let shown = peers.values.filter { $0.instances.contains(instance) }.compactMap(\.record)
         let gone = pinned.device(of: instance).flatMap { peers[$0]?.record }
         return shown.isEmpty ? gone.map { [$0] } ?? [] : shown
@@ -136,25 +124,25 @@ package struct Peers<Record: PeerRecord>: Sendable {
     /// Takes an advertisement that is newer than all before, or still stands. The parameters are those of
     /// ``hear(_:as:isOutdated:instance:interface:now:unixTime:)``.
     package mutating func receive(
-        _ record: Record, isOutdated: Bool = false, instance: String, interface: UInt32, now: Instant,
+        _ record: HeardAdvertisement, isOutdated: Bool = false, instance: String, interface: UInt32, now: Instant,
         lasting seconds: UInt16? = nil, unixTime: UInt64
     ) {
-        let known = peers[record.device]
-        var peer = known ?? Peer(device: record.device, name: record.name, seen: unixTime)
+        let (known, content) = (peers[record.device], record.content)
+        var peer = known ?? Peer(device: record.device, name: content.deviceName, seen: unixTime)
         peer.isProved = isProved(record.device)
         // The names of a device that no connection has proved are not remembered: a member of the account can make
         // them up.
-        if known?.isProved == true, peer.name != record.name { peer.formerNames.add(peer.name) }
-        peer.name = record.name
+        if known?.isProved == true, peer.name != content.deviceName { peer.formerNames.add(peer.name) }
+        peer.name = content.deviceName
         peer.seen = unixTime
         peer.news += 1
         // The age is in whole seconds: the same activity keeps the time it was first seen with.
         let before = peer.current?.id
         (peer.record, peer.isOutdated) = (record, isOutdated)
-        peer.end = now + .seconds(Int(seconds ?? record.timeToLive))
+        peer.end = now + .seconds(Int(seconds ?? content.timeToLive))
         peer.see(instance, over: interface)
         if before == nil || before != peer.current?.id {
-            peer.currentSince = unixTime - min(unixTime, peer.current == nil ? 0 : record.age)
+            peer.currentSince = unixTime - min(unixTime, UInt64(peer.current?.age ?? 0))
         }
         guard known != nil || makeRoom(for: peer) else { return }
         set(record.device, peer)
@@ -165,7 +153,7 @@ package struct Peers<Record: PeerRecord>: Sendable {
     /// The advertisement that counts was seen again: elsewhere, or after it had gone, as with this machine's network.
     /// It counts for no longer than before.
     package mutating func receiveAgain(
-        _ record: Record, isOutdated: Bool = false, instance: String, interface: UInt32, now: Instant
+        _ record: HeardAdvertisement, isOutdated: Bool = false, instance: String, interface: UInt32, now: Instant
     ) {
         guard var peer = peers[record.device], peer.end > now else { return }
         if !peer.isPresent {
@@ -197,20 +185,20 @@ package struct Peers<Record: PeerRecord>: Sendable {
     // MARK: Membership
 
     /// A device said which revision of the account's state it has.
-    package mutating func note(_ revision: UInt64, of device: Device) { peers[device]?.revision = revision }
+    package mutating func note(_ revision: UInt64, of device: DeviceID) { peers[device]?.revision = revision }
 
     /// A connection has proved that a device is of the account, perhaps before its first advertisement.
-    package mutating func prove(_ device: Device) {
+    package mutating func prove(_ device: DeviceID) {
         if peers[device] == nil { return provedBeside.insert(true, for: device) }
         if peers[device]?.isProved == false { version += 1 }
         peers[device]?.isProved = true
     }
 
     /// Whether a connection has proved that a device is of the account.
-    package func isProved(_ device: Device) -> Bool { peers[device]?.isProved ?? (provedBeside[device] != nil) }
+    package func isProved(_ device: DeviceID) -> Bool { peers[device]?.isProved ?? (provedBeside[device] != nil) }
 
     /// Forgets a device, which may have been revoked.
-    package mutating func remove(device: Device) {
+    package mutating func remove(device: DeviceID) {
         if peers[device] != nil { version += 1 }
         set(device, nil)
         provedBeside.remove(device)
@@ -219,7 +207,7 @@ package struct Peers<Record: PeerRecord>: Sendable {
     /// Believes nothing more of unproved devices that have shown only keys of an older generation. The name stays: the
     /// user is told which devices no list has reached.
     package mutating func distrustUnproved(before generation: UInt32) {
-        clear { !$0.isProved && $0.record.map { $0.generation < generation } ?? true }
+        clear { !$0.isProved && $0.record.map { $0.generation.number < generation } ?? true }
     }
 
     // MARK: Presence
@@ -233,17 +221,16 @@ package struct Peers<Record: PeerRecord>: Sendable {
         }
     }
 
-    private mutating func set(_ device: Device, _ peer: Peer?) {
+    private mutating func set(_ device: DeviceID, _ peer: Peer?) {
         let before = peers[device]
         if let peer, peer.isPresent, before?.isPresent != true { presence.append(.come(peer.name)) }
         if let before, before.isPresent, peer?.isPresent != true { presence.append(.gone(before.name)) }
         peers[device] = peer
-        if peer?.isPresent == false { peers[device]?.clear() }
     }
 
     private mutating func clear(where isOver: (Peer) -> Bool) {
         for var peer in peers.values where peer.isPresent && isOver(peer) {
-            peer.clear()
+            peer.instances = []
             set(peer.device, peer)
             version += 1
         }
@@ -252,9 +239,9 @@ package struct Peers<Record: PeerRecord>: Sendable {
     /// - Returns: whether there is room for a device that is not in the table yet.
     private mutating func makeRoom(for peer: Peer) -> Bool {
         if !peer.isProved {
-            let hosts = Set(peer.addresses.compactMap(\.host))
+            let places = peer.record?.dialled ?? []
             let neighbours = peers.values.filter { other in
-                !other.isProved && other.addresses.contains { $0.host.map(hosts.contains) ?? false }
+                !other.isProved && other.record.map { !$0.dialled.isDisjoint(with: places) } ?? false
             }
             if neighbours.count >= Self.boundUnprovedAtAddress,
                 let briefest = neighbours.min(by: { ($0.news, $0.seen) < ($1.news, $1.seen) })

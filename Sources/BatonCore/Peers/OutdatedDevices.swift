@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import BatonAccount
-import BatonCore
-import BatonProtocol
+package import BatonProtocol
 
 /// Unknown devices that seal with keys of an older generation, and the order in which they get a turn: a value, told
 /// the time.
@@ -11,18 +9,18 @@ import BatonProtocol
 /// certificate of a connection tells which. So what it says counts for nothing but the dial that lets it catch up, and
 /// few have their turn at a time. They are not listed, not remembered, and take nobody's place. A device that had no
 /// turn goes before one that had: the identities of an attacker do not take turns with each other alone.
-struct OutdatedDevices {
+package struct OutdatedDevices {
     /// Devices that may be dialled at a time.
-    static var bound: Int { 4 }
+    package static var bound: Int { 4 }
     /// How long each has for it before another may.
-    static var turn: Duration { .seconds(20) }
+    package static var turn: Duration { .seconds(20) }
     /// Devices that wait; under 64 KiB.
-    static var waitingBound: Int { 32 }
+    package static var waitingBound: Int { 32 }
     /// Devices that wait and name the same address. So an attacker who invents devices at one address keeps no other
     /// device from the line.
-    static var waitingBoundAtAddress: Int { 4 }
+    package static var waitingBoundAtAddress: Int { 4 }
     /// Devices that had a turn and are remembered for that, under 100 bytes each; the oldest is forgotten first.
-    static var servedBound: Int { 256 }
+    package static var servedBound: Int { 256 }
 
     private enum State {
         /// Its advertisement counts until the end.
@@ -39,8 +37,10 @@ struct OutdatedDevices {
     /// In the order of their turns: new devices as they came, then those that had one, as it began.
     private var line: [(device: DeviceID, state: State, isServed: Bool)] = []
 
+    package init() {}
+
     /// A device that has its turn.
-    subscript(device: DeviceID) -> Peer? {
+    package subscript(device: DeviceID) -> Peer? {
         line.contains { $0.device == device && $0.state.isTurn } ? table.peers[device] : nil
     }
 
@@ -48,11 +48,11 @@ struct OutdatedDevices {
     ///
     /// - Returns: the devices that may be dialled by that: this one, while it has its turn, and those whose turn
     ///   begins.
-    mutating func receive(
-        _ advertisement: Advertisement, keys: GenerationKeys, instance: String, interface: UInt32, now: Instant,
-        unixTime: UInt64
+    package mutating func receive(
+        _ record: HeardAdvertisement, instance: String, interface: UInt32, now: Instant, unixTime: UInt64
     ) -> [DeviceID] {
         expire(at: now)
+        let advertisement = record.advertisement
         let device = advertisement.device
         let end = now + .seconds(Int(advertisement.content.timeToLive))
         let place = line.firstIndex { $0.device == device }
@@ -71,8 +71,7 @@ struct OutdatedDevices {
         }
         if counts {
             table.receive(
-                HeardAdvertisement(advertisement: advertisement, keys: keys), isOutdated: true, instance: instance,
-                interface: interface, now: now, unixTime: unixTime)
+                record, isOutdated: true, instance: instance, interface: interface, now: now, unixTime: unixTime)
         }
         while line.count(where: \.state.isTurn) < Self.bound, let next = waiting.first {
             let device = line.remove(at: next.place).device
@@ -84,7 +83,7 @@ struct OutdatedDevices {
     }
 
     /// It is known by now, or of the account no more.
-    mutating func remove(_ device: DeviceID) {
+    package mutating func remove(_ device: DeviceID) {
         for place in line.indices where line[place].device == device { leave(place) }
     }
 

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import BatonAccount
-import BatonProtocol
+package import BatonProtocol
 
-/// Decides which devices an ``AccountLookup`` asks and when it is over: a value, told the time.
-struct AccountSearch {
+/// Decides which devices an account lookup asks and when it is over: a value, told the time.
+package struct AccountSearch {
     /// Devices that are asked of each generation of keys. A revoked device can announce any number of devices, but only
     /// under the keys of before.
-    static let bound = 16
+    package static let bound = 16
     /// How long it goes on for devices under other lists after the first has answered.
-    static let grace = Duration.seconds(1)
+    package static let grace = Duration.seconds(1)
     /// How long it takes at least: a revoked device may be the first to answer.
-    static let settling = Duration.seconds(3)
+    package static let settling = Duration.seconds(3)
     /// It takes so many times its limit at most, if not all announced names were looked at before.
-    static let patience = 3
+    package static let patience = 3
 
     /// A device, as it is asked. Lists that were signed apart begin keys of one generation.
-    struct Candidate: Hashable {
+    package struct Candidate: Hashable, Sendable {
         let device: DeviceID
         let keys: GenerationID
+
+        package init(device: DeviceID, keys: GenerationID) {
+            (self.device, self.keys) = (device, keys)
+        }
     }
 
     private struct Question {
@@ -33,9 +36,9 @@ struct AccountSearch {
     private var questions: [Candidate: Question] = [:]
     private var newestGeneration: UInt32 = 0
     /// Whether more names are announced than there was time to look at.
-    private(set) var isIncomplete = false
+    package private(set) var isIncomplete = false
 
-    init(within limit: Duration, from now: Instant) {
+    package init(within limit: Duration, from now: Instant) {
         self.limit = now + limit
         end = self.limit
         settled = min(now + Self.settling, self.limit)
@@ -44,10 +47,10 @@ struct AccountSearch {
 
     /// Whether nobody is waited for any longer. A device that was found is waited for: it may be the one that knows
     /// most.
-    var isOver: Bool { isTimeUp && !questions.values.contains(where: \.isRunning) }
+    package var isOver: Bool { isTimeUp && !questions.values.contains(where: \.isRunning) }
 
     /// - Parameter isBehind: whether something is announced that nobody has looked at yet.
-    mutating func advance(to now: Instant, isBehind: Bool) {
+    package mutating func advance(to now: Instant, isBehind: Bool) {
         guard !isTimeUp, end <= now, !isBehind || lastEnd <= now else { return }
         (isTimeUp, isIncomplete) = (true, isBehind)
     }
@@ -56,7 +59,7 @@ struct AccountSearch {
     /// newer advertisement, and the question before ends.
     ///
     /// - Returns: whether to ask it.
-    mutating func begin(_ candidate: Candidate, _ moment: (epoch: UInt64, sequence: UInt64)) -> Bool {
+    package mutating func begin(_ candidate: Candidate, _ moment: (epoch: UInt64, sequence: UInt64)) -> Bool {
         guard !isTimeUp else { return false }
         if candidate.keys.number > newestGeneration {
             newestGeneration = candidate.keys.number
@@ -76,7 +79,7 @@ struct AccountSearch {
     ///
     /// - Parameter isTaken: whether there was an answer, and its lists were taken over. Other answers do not shorten
     ///   the search.
-    mutating func end(_ candidate: Candidate, isTaken: Bool, at now: Instant) {
+    package mutating func end(_ candidate: Candidate, isTaken: Bool, at now: Instant) {
         questions[candidate]?.isRunning = false
         // A revoked device has only older keys, and does not shorten the search for those that know of it.
         guard isTaken, candidate.keys.number == newestGeneration else { return }

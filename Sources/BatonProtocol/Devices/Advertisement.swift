@@ -35,6 +35,30 @@ package struct Advertisement: Sendable, Hashable {
 
     /// The part that the node fills in.
     package let content: AdvertisementContent
+
+    package init(
+        device: DeviceID, publicKey: [UInt8], epoch: UInt64, sequence: UInt64, gateNonce: [UInt8],
+        content: AdvertisementContent
+    ) {
+        (self.device, self.publicKey, self.gateNonce) = (device, publicKey, gateNonce)
+        (self.epoch, self.sequence, self.content) = (epoch, sequence, content)
+    }
+}
+
+/// How an advertisement compares with the earlier ones of its device.
+package enum Freshness: Sendable, Equatable {
+    /// Newer than all before; its content counts.
+    case accepted
+    /// The newest one again, from another interface, protocol or cache; nothing to do.
+    case duplicate
+    /// The newest advertisement of an earlier run, seen again for the first time in this run. Its content counts
+    /// until its time to live, in seconds, is over. Returned once for each device and run.
+    case standing(secondsLeft: UInt16)
+    /// The same one after that time: it lies in some cache, or is replayed. Nothing to do; its device may go on
+    /// from there.
+    case expired
+    /// Older than one that was accepted; nothing to do.
+    case replayed
 }
 
 /// The part of an advertisement that the node fills in.
