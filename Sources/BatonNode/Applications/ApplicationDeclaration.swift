@@ -3,7 +3,7 @@
 import BatonApplications
 import BatonMessages
 
-/// What an application that runs says of itself when it registers, checked.
+/// The checked statements of an application about itself when it registers.
 struct ApplicationDeclaration: Sendable {
     /// The most bytes of a name and of a team.
     static let nameBound = 255

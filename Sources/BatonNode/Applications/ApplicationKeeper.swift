@@ -24,7 +24,7 @@ final class ApplicationKeeper {
     private var recent: RecentApplications?
     private var lastWrite: ContinuousClock.Instant?
     private var isWriteDue = false
-    /// What was said already of files that are wrong.
+    /// Problems with files that were logged already.
     private var problems: [InstalledApplications.Problem] = []
 
     /// - Parameter environment: where desktop entries and programs are found, and what applications inherit.

@@ -6,7 +6,7 @@ import Logging
 
 /// Starting what is installed and does not run.
 extension Applications {
-    /// What the callers that wait for an application are told.
+    /// News for the callers that wait for an application.
     enum Arrival: Sendable {
         case registered
         /// It was not launched, or has ended without registering.
@@ -29,7 +29,7 @@ extension Applications {
     ///   - declared: the type that it has to continue; `nil` for a page of a host that it belongs to.
     ///   - type: of the activity.
     /// - Throws: ``HandoffError`` with `applicationNotStarted`, at once if it is not launched or ends without having
-    ///   registered; not if it ends with status 0, as a program does that only starts another.
+    ///   registered. Status 0 is no failure, because a program may only start another.
     func started(
         _ candidate: ApplicationChoice.Candidate, of team: TeamTag, continuing declared: String?, for type: String
     ) async throws(HandoffError) -> RunningApplication {
@@ -107,7 +107,7 @@ extension Applications {
     }
 }
 
-/// What a program wrote to standard error, as the end of a sentence.
+/// A program's standard error, as the end of a sentence.
 func quotation(of lines: [String]) -> String {
     lines.isEmpty ? "" : "; it wrote " + lines.map { "“\($0)”" }.joined(separator: ", ")
 }

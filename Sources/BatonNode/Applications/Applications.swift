@@ -71,7 +71,7 @@ final class Applications {
         return id
     }
 
-    /// It says something else of itself than before; who it is stays. One that comes to the front is noted as used.
+    /// Changes what an application says of itself. If it comes to the front, it is noted as used.
     func update(_ id: RegistrationID, to application: RunningApplication) async throws(HandoffError) {
         guard let before = registrations[id] else { return }
         guard before.application.identifier == application.identifier, before.application.team == application.team
@@ -102,9 +102,9 @@ final class Applications {
 
     /// Which application continues an activity.
     ///
-    /// Of a web page these are the browsers of its team, which are applications that declare the type. One that claims
-    /// hosts is no browser, whatever it declares: ``applications(opening:wanted:)`` tells whether it may have the page,
-    /// and comes first. Without either the page is for the user's default browser.
+    /// Of a web page these are the browsers of its team, which are applications that declare the type. An
+    /// application that claims hosts is no browser: ``applications(opening:wanted:)`` decides about it, first.
+    /// Without either the page is for the user's default browser.
     ///
     /// Of several, those that do not read the activity's version are passed over, unless none does; a page has the
     /// default browser then.
@@ -129,7 +129,7 @@ final class Applications {
         if candidates.isEmpty, !isPage, let off = all.first { try handoffSwitch.requireOn(for: off.identifier) }
         let decision: ApplicationChoice.Decision
         if wanted.isEmpty {
-            // One that cannot read it declines, also in front, where another can.
+            // If another application can read it, those that cannot are passed over, also in front.
             let readers = candidates.filter {
                 versions(of: $0, team, continuing: activity.type, installed: manifests)?
                     .reads(version: activity.version, of: activity.type) ?? true
@@ -151,8 +151,8 @@ final class Applications {
         return decision
     }
 
-    /// The application that would continue an activity, if Handoff were not switched off for it and for every other
-    /// that could; `nil` where one may, none could at all, or a browser takes it.
+    /// The application that would continue an activity, if Handoff is switched off for it and for every other that
+    /// could. `nil` if one may, if none could at all, or if a browser takes it.
     func switchedOff(for activity: WireActivitySummary) async -> String? {
         let handoffSwitch = handoffSwitch.current
         guard !handoffSwitch.offApplications.isEmpty, activity.type != ActivityType.browsingWeb,
@@ -162,8 +162,8 @@ final class Applications {
         return all.contains { handoffSwitch.isOn(for: $0.identifier) } ? nil : all.first?.identifier
     }
 
-    /// The applications of a team that continue a type, running or not. One that runs under the name of another team's
-    /// is none of these, and keeps the right one from nothing.
+    /// The applications of a team that continue a type, running or not. A program of another team with the same name
+    /// does not count, and does not hide the right one.
     private func candidates(
         continuing type: String, of team: TeamTag, installed manifests: [ApplicationManifest]
     ) -> [ApplicationChoice.Candidate] {
@@ -256,7 +256,7 @@ final class Applications {
         registrations.values.first { $0.application.connection === connection }?.application.identifier
     }
 
-    /// What the user is at, the latest first.
+    /// The applications in front, the latest first.
     private var inFront: [String] {
         registrations.values.filter(\.application.isInFront).sorted { $0.order > $1.order }
             .map(\.application.identifier)

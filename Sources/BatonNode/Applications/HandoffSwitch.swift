@@ -27,7 +27,7 @@ extension HandoffSwitch {
 ///
 /// A device on which nobody has used the switch has no file, and Handoff is on. From the first use on a marker in the
 /// state folder says that there is a file. From then on, a file that is missing, empty, unreadable, over 128 KiB or has
-/// another line means off, with a warning, because the user may have switched it off. A file of an earlier version has
+/// another line means off, with a warning. The user may have switched it off. A file of an earlier version has
 /// no line `on`. The storage thread writes it.
 @StorageThread
 final class HandoffSwitchKeeper {

@@ -15,7 +15,6 @@ struct RunningApplication: Sendable {
         self.connection = connection
     }
 
-    /// What it says of itself.
     subscript<Value>(dynamicMember member: KeyPath<ApplicationDeclaration, Value>) -> Value {
         declaration[keyPath: member]
     }

@@ -6,7 +6,6 @@ import BatonMessages
 import FoundationEssentials
 import SwiftProtobuf
 
-/// What a document consists of, as one device tells another.
 extension WireDocumentEntry {
     /// The message of an entry.
     init(_ entry: DocumentEntry, of tree: DocumentTree) {
@@ -56,7 +55,7 @@ extension WireDocumentEntry {
                     version: FileVersion(bytes: version) ?? .none))
         case .UNRECOGNIZED: throw DocumentError(.badName, path.description)
         }
-        // Whatever else is in it, such as a set-id bit, is no permission.
+        // Other bits, such as set-id, are no permissions.
         return DocumentEntry(
             path: path, kind: kind, modified: time, permissions: hasMode ? UInt16(mode & 0o777) : nil)
     }
@@ -84,7 +83,7 @@ extension DocumentTree {
 }
 
 extension WireTransferBottleneck {
-    /// What a transfer waits for, of this device and of the other one.
+    /// A transfer's bottleneck, from those of both devices.
     ///
     /// - Parameters:
     ///   - here: what this device waits for.

@@ -12,7 +12,7 @@ import SystemPackage
 
 /// Serves single ranges of documents to the applications that continue them.
 ///
-/// At most one chunk of each is here at a time, in a buffer of the pool that all reads share, and what an application
+/// At most one chunk of each is here at a time, in a buffer of the pool that all reads share. An application that
 /// does not read stops the origin.
 extension DocumentService {
     /// Sends bytes of a document that is on this device.
@@ -186,7 +186,7 @@ extension DocumentService {
             spent = received
             count += received.count
             if Instant.now - start >= stallDeadline {
-                // Who drips holds a buffer that others wait for.
+                // An origin that sends slowly holds a buffer that others wait for.
                 guard count >= leastProgress else {
                     throw HandoffError(.timedOut, "only \(count) bytes of the document came in \(stallDeadline)")
                 }
@@ -281,7 +281,7 @@ struct FileRange: Sendable {
     var bytes: Range<UInt64>
     /// Which file of a folder; the root is a document that is one file.
     var path = EntryPath.root
-    /// Of which version, where bytes before have been read; nil, the default, of whichever it is.
+    /// The version that earlier bytes were read of; `nil`, the default, accepts any.
     var version: FileVersion?
 }
 
@@ -299,8 +299,8 @@ struct DocumentPart: Sendable {
     /// Where the file begins, among the bytes of the document.
     private let start: UInt64
 
-    /// - Throws: `invalidRequest` for a folder, which has no bytes of its own, and a file that the document has not;
-    ///   `documentChanged` for another version than is wanted, also where there is no such file any more.
+    /// - Throws: `invalidRequest` for a folder and for a file that the document has not;
+    ///   `documentChanged` for another version than is wanted, also if the file is gone.
     init(_ wanted: FileRange, of description: DocumentDescription) throws(HandoffError) {
         let tree = description.tree
         guard let file = tree.file(at: wanted.path) else {
@@ -348,7 +348,7 @@ struct DocumentPart: Sendable {
         self = moved
     }
 
-    /// What the application is answered before the bytes.
+    /// The answer to the application before the bytes.
     fileprivate var response: WireDocumentReadResponse {
         .with { if version != .none { $0.version = Data(version.bytes) } }
     }
@@ -360,7 +360,7 @@ struct DocumentPart: Sendable {
         return Int(wanted.lowerBound - start)..<Int(wanted.upperBound - start)
     }
 
-    /// What compares the chunks' checksums.
+    /// A verifier of the chunks' checksums.
     fileprivate func verifier() throws(DocumentError) -> ChunkVerifier {
         guard let verifier = ChunkVerifier(layout: tree.layout, ranges: [chunks], label: tree.label) else {
             throw DocumentError(.badRange, tree.label.description)
@@ -386,7 +386,7 @@ struct DocumentPart: Sendable {
 }
 
 extension HandoffError {
-    /// What can still be told of it once a stream was answered.
+    /// The code that a stream is aborted with once it was answered.
     var resetCode: ApplicationErrorCode {
         switch code {
         case .documentChanged: .sourceChanged

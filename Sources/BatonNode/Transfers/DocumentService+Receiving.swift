@@ -10,20 +10,20 @@ import FoundationEssentials
 import SwiftProtobuf
 import SystemPackage
 
-/// What the origin says that a claimed document is.
+/// The origin's description of a claimed document.
 struct DocumentDescription: Sendable {
     let tree: DocumentTree
     /// Which of its origin's documents it is.
     var identity = DocumentIdentity.unknown
     /// Which state of it, as its origin tells that; none where it does not.
     var version = FileVersion.none
-    /// What devices call it that share its folder; empty where it is in none.
+    /// Its address for devices that share its folder; empty if it is in no shared folder.
     var sharedURL = ""
 }
 
-/// What a document is fetched for and where to.
+/// The purpose and the destination of a fetch.
 struct DocumentOrder: Sendable {
-    /// What the user saw and accepted.
+    /// The title that the user saw and accepted.
     let title: String
     /// The type of the activity, as it was listed.
     var type = ""
@@ -31,7 +31,7 @@ struct DocumentOrder: Sendable {
     let origin: String
     /// The destination, held open since the user said yes.
     let folder: DestinationFolder
-    /// What it is called here.
+    /// How its name on this device is chosen.
     var naming = DocumentNaming.own
     /// Older copies of it on this device, which it is built upon.
     var copies: [FilePath] = []
@@ -39,7 +39,7 @@ struct DocumentOrder: Sendable {
     var sharedCopy: FilePath?
     /// Whether this attempt builds upon copies, or upon anything else that is here.
     var usesCopies = true
-    /// What accepted it in place of the user, who then has seen no title.
+    /// The rule that accepted it in place of the user, who then has seen no title.
     var rule: AcceptPolicy.Rule?
     /// For all attempts of one handoff.
     let trust = CopyTrust()
@@ -47,16 +47,15 @@ struct DocumentOrder: Sendable {
 
 /// Whether copies on this device are still built upon, and whether they have to be there.
 ///
-/// The origin says which of their bytes make a chunk, and hears whether they did: were that more than one answer, it
-/// could find out what it does not know of them, byte by byte. An honest one is wrong only where a copy changes
-/// meanwhile.
+/// The origin says which of their bytes make a chunk, and hears whether they did. With more than one such answer it
+/// could find out the content of a copy byte by byte. An honest origin is wrong only if a copy changes meanwhile.
 final class CopyTrust: Sendable {
     private let state = Lock((hasEnded: false, wereOpened: false))
 
     var isThere: Bool { state.withLock { !$0.hasEnded } }
 
-    /// Whether all that the user named could be opened once. One that goes later, such as with its disk while the
-    /// device is waited for, is no reason to give up what has come.
+    /// Whether all copies that the user named could be opened once. If one disappears later, for example with its
+    /// disk, the transfer continues.
     var wereOpened: Bool { state.withLock { $0.wereOpened } }
 
     func end() { state.withLock { $0.hasEnded = true } }
@@ -132,7 +131,7 @@ extension DocumentService {
     private static func refuseHidden(
         _ label: DocumentLabel, title: String, wasSeen: Bool
     ) throws(HandoffError) {
-        // What was listed may have been cut to what an advertisement has room for.
+        // The listed title may have been cut to fit into an advertisement.
         let isListed = wasSeen && title.utf8.first == UInt8(ascii: ".")
         guard label.bytes.first == UInt8(ascii: "."), !isListed else { return }
         throw HandoffError(
@@ -140,7 +139,7 @@ extension DocumentService {
             "the other device calls “\(title)” by a hidden name, \(label): not taken")
     }
 
-    /// What the origin says that a claimed document is, from now on.
+    /// Asks the origin for a new description of a claimed document.
     func describe(
         from connection: Connection, claim: ClaimID
     ) async throws(HandoffError) -> DocumentDescription {

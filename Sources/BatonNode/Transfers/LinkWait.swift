@@ -4,8 +4,7 @@ import BatonEventLoop
 import BatonProtocol
 import BatonTransport
 
-/// What waiting for a connection took: the network, and what the connection's event loop had to compute for it
-/// meanwhile, which is TLS for the most part.
+/// The time that waiting for a connection took, split into the network's part and the event loop's part, mostly TLS.
 struct LinkWait: Sendable, Hashable {
     /// A moment at which a wait begins or ends.
     struct Mark: Sendable {
@@ -24,11 +23,9 @@ struct LinkWait: Sendable, Hashable {
         }
     }
 
-    /// What the network took.
     private(set) var link = Duration.zero
-    /// What the loop was busy for.
+    /// The time that the loop was busy.
     private(set) var processor = Duration.zero
-    /// All of it.
     var whole: Duration { link + processor }
 
     /// Adds a wait.

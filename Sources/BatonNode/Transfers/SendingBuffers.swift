@@ -6,8 +6,7 @@ import BatonTransport
 
 /// The buffers that one transfer has on their way to its stream, in order.
 ///
-/// Who has some waits for these to go and never in line for another's: else all transfers could hold what all of them
-/// wait for.
+/// A transfer that has buffers waits for one of these, never for another transfer's. This prevents a deadlock.
 struct SendingBuffers: ~Copyable {
     private let pool: BufferPool
     private let limit: Int

@@ -5,14 +5,13 @@ import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 
-/// How many documents one device may be sent at once: they share the buffers and threads of the process, and one device
-/// must not take those of the others.
+/// Limits how many documents one device is sent at once, so that it leaves buffers and threads to the others.
 @ControlLoop
 final class TransferLimit {
     /// What is done for a device; each kind has places of its own.
     enum Work: Hashable {
         case document
-        /// What an application looks at: it is not to wait for documents. One at a time, and the others in line.
+        /// A preview does not wait for documents. One runs at a time, and the others wait in line.
         case preview
         /// Looking at all that is in a document, and telling it: a thread, and a tree in memory.
         case description
@@ -20,7 +19,7 @@ final class TransferLimit {
 
     private let boundPerDevice: Int
     private var running: [Key: Int] = [:]
-    /// Who waits for a place. No more than ``boundPerDevice`` of each device, since only previews wait.
+    /// Callers that wait for a place: at most ``boundPerDevice`` of each device, since only previews wait.
     private var line: [Key: [CheckedContinuation<Void, Never>]] = [:]
     /// The document that is being sent for each claim.
     private var sent: [ClaimID: Sent] = [:]
@@ -56,7 +55,7 @@ final class TransferLimit {
                 .limitExceeded,
                 "\(boundPerDevice) documents are being sent to this device already: try again later")
         }
-        // Who ends gives the place on.
+        // ``end(for:_:)`` passes the place on.
         await withCheckedContinuation { line[key, default: []].append($0) }
     }
 
@@ -72,8 +71,8 @@ final class TransferLimit {
 
     /// Takes a place for the document of a claim, which ``end(for:claim:)`` gives back.
     ///
-    /// What is still being sent for the claim is ended first, and gives its place back: its holder goes on by another
-    /// connection, and whoever asks anew has given up what was asked for before.
+    /// An older transfer of the same claim is ended first, and gives its place back. Its holder has given it up, for
+    /// example to continue on another connection.
     ///
     /// - Parameter abort: makes the transfer end soon.
     /// - Throws: `limitExceeded` where the device has all of its places for other documents.

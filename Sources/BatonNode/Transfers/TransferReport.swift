@@ -16,18 +16,18 @@ final class TransferReport: Sendable {
         /// Bytes that have come over the link.
         var received: UInt64 = 0
         var meter: BottleneckMeter
-        /// What the other device said last, and when.
+        /// The last statement of the other device, and its time.
         var heard: (bottleneck: Bottleneck, time: Instant)?
 
-        /// What the other device waits for, as far as is known now.
+        /// The other device's bottleneck, if it is known now.
         func there(now: Instant) -> Bottleneck {
             guard let heard, now - heard.time < TransferReport.hearsayLife else { return .unknown }
             return heard.bottleneck
         }
     }
 
-    /// What the other device says that it waits for holds for so long: 3 s. It says so with all that it sends, which is
-    /// once a second at the least where it receives; when nothing comes the link may be cut.
+    /// How long the other device's statement about its bottleneck holds: 3 s. A receiver repeats it at least once a
+    /// second. If nothing comes, the link may be cut.
     static let hearsayLife = Duration.seconds(3)
 
     /// Bytes of the document.
@@ -67,10 +67,10 @@ final class TransferReport: Sendable {
         }
     }
 
-    /// What this device waits for.
+    /// This device's bottleneck.
     var bottleneckHere: Bottleneck { state.withLock { $0.meter.bottleneck(now: .now) } }
 
-    /// What the other device says that it waits for.
+    /// The other device's bottleneck, as that device says.
     var bottleneckThere: Bottleneck { state.withLock { $0.there(now: .now) } }
 
     /// Takes note of what the other device says that it waits for.

@@ -6,7 +6,7 @@ import BatonProtocol
 import BatonTransport
 import FoundationEssentials
 
-/// What the continuing device says while it is sent a document: first which bytes it has, then how far it is.
+/// Reads the statements of a device that is sent a document: first which bytes it has, then how far it is.
 actor UpstreamRecords {
     private var records: RecordSequence<WireDocumentUpstream>.Iterator
     private let stallDeadline: Duration
@@ -99,7 +99,7 @@ struct ReportBudget {
 
 /// In which order what the continuing device says may come: signatures, their end, and from then on reports. A value.
 struct UpstreamSignatures {
-    /// What came, where it is kept.
+    /// The signatures that came, if they are kept.
     private(set) var index: SignatureIndex?
     /// How many came, kept or not.
     private var count = 0
@@ -131,7 +131,7 @@ struct UpstreamSignatures {
         }
     }
 
-    /// What came after the signatures' end, or where there are none.
+    /// The report in a record that came after the signatures' end.
     static func report(_ kind: WireDocumentUpstream.OneOf_Kind) throws(HandoffError) -> WireDocumentUpstream.Report {
         switch kind {
         case .report(let report): return report

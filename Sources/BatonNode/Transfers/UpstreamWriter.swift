@@ -6,11 +6,11 @@ import BatonProtocol
 import BatonTransport
 import SwiftProtobuf
 
-/// What this device says on the stream that a document comes by: first which bytes it has, then how far it is.
+/// Tells the origin on a document's stream first which bytes this device has, then how far it is.
 ///
-/// Nobody else writes on that stream, because one task at a time may: whoever has news leaves it in the report. How far
-/// it is is said some five times a second, and without news again and again, whatever this device is at: its disk may
-/// take longer to write one piece, or to put all in place, than the origin waits for a word.
+/// Only one task at a time may write on that stream, so all others leave their news in the report. Progress is told
+/// some five times a second, and repeated without news. The disk may take longer for one write than the origin waits
+/// for a report.
 final class UpstreamWriter: Sendable {
     /// How long the same is said again, in which nothing was written: an hour of a disk that does not go on. Then the
     /// origin hears no more, and gives up.
