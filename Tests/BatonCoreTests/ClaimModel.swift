@@ -170,7 +170,7 @@ struct ClaimModel {
             isOriginUp = false
             origin = OwnActivities(bound: 1, lease: ClaimBounds.lease)
         case .withdraw: decideAtOrigin { $0.withdraw(name(1)) }
-        case .disconnect(let number): decideAtOrigin { $0.connectionsEnded(of: Self.names[number].id) }
+        case .disconnect(let number): decideAtOrigin { $0.connectionEnded(of: Self.names[number]) }
         case .wait: pass(.seconds(31))
         }
     }
@@ -320,7 +320,7 @@ struct ClaimModel {
         if devices.contains(where: { $0.isOpen || !$0.core.isIdle }) { violation = "a handoff waits for ever" }
         // When all devices are gone, no claim stays, and the origin has said what became of each.
         var rest = self
-        for device in Self.names { rest.decideAtOrigin { $0.connectionsEnded(of: device.id) } }
+        for device in Self.names { rest.decideAtOrigin { $0.connectionEnded(of: device) } }
         rest.pass(.seconds(700))
         if !rest.origin.claims.isEmpty { violation = "a claim stays" }
     }

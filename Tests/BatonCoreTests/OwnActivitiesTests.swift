@@ -49,13 +49,13 @@ struct OwnActivitiesTests {
         #expect(scene.core.claims.first.flatMap { scene.core.offer(of: $0) }?.id == offer)
         #expect(scene.said.count { $0.contains("a has activity 1") } == 1)
         #expect(!scene.said.contains { $0.hasSuffix("end") })
-        scene.decide { $0.connectionsEnded(of: "a") }
+        scene.decide { $0.connectionEnded(of: "a") }
         scene.wait(30)
         #expect(scene.said.suffix(2) == ["withdrawn (0)", "end"].map { "\(offer.shortName): \($0)" })
         // A claim that was not committed leaves the activity to others.
         _ = try scene.offer(note, exclusively: true)
         let lapsing = scene.claim(note, by: "a")
-        scene.decide { $0.connectionsEnded(of: "a") }
+        scene.decide { $0.connectionEnded(of: "a") }
         scene.wait(30)
         #expect(scene.given[scene.claim(note, by: "b")] == "activity 1")
         #expect(throws: TestFailure.self) { try scene.decide { $0.setContinued(lapsing, by: "a") }.get() }
@@ -66,16 +66,32 @@ struct OwnActivitiesTests {
         var scene = Scene()
         let offer = try scene.offer(note)
         let claim = scene.claim(note, by: "a")
-        scene.decide { $0.connectionsEnded(of: "a") }
+        scene.decide { $0.connectionEnded(of: "a") }
         scene.wait(29.9)
         _ = try scene.decide { $0.present(claim, by: "a") }.get()
         scene.wait(3600)
         #expect(scene.core.holdsClaim("a"))
-        scene.decide { $0.connectionsEnded(of: "a") }
+        scene.decide { $0.connectionEnded(of: "a") }
         scene.wait(30)
         #expect(!scene.core.holdsClaim("a"))
         let lost = "a has it not: lapsed(wasInterrupted: false) (1)"
         #expect(scene.said.filter { $0 == "\(offer.shortName): \(lost)" }.count == 1)
+    }
+
+    @Test("A claim belongs to the connection on which it was presented last")
+    func connections() throws {
+        var scene = Scene()
+        _ = try scene.offer(note)
+        func holder(_ connection: UInt) -> PeerName { PeerName(id: "a", name: "a", connection: connection) }
+        let claim = scene.claim(note, by: holder(1))
+        _ = try scene.decide { $0.present(claim, by: holder(2)) }.get()
+        scene.decide { $0.connectionEnded(of: holder(1)) }
+        scene.wait(3600)
+        #expect(scene.core.holdsClaim("a"))
+        // The device has restarted: it opens a third connection before the second one counts as lost.
+        scene.decide { $0.connectionEnded(of: holder(2)) }
+        scene.wait(30)
+        #expect(!scene.core.holdsClaim("a"))
     }
 
     @Test("A device whose transfer was cut may come back for 10 minutes, in whatever order that was seen")
@@ -84,9 +100,9 @@ struct OwnActivitiesTests {
             var scene = Scene()
             _ = try scene.offer(note)
             let claim = scene.claim(note, by: "a")
-            if isSeenFirst { scene.decide { $0.connectionsEnded(of: "a") } }
+            if isSeenFirst { scene.decide { $0.connectionEnded(of: "a") } }
             scene.decide { $0.interrupt(claim, because: TestFailure(text: "cut")) }
-            if !isSeenFirst { scene.decide { $0.connectionsEnded(of: "a") } }
+            if !isSeenFirst { scene.decide { $0.connectionEnded(of: "a") } }
             scene.wait(599)
             #expect(scene.core.holdsClaim("a"))
             scene.wait(1)

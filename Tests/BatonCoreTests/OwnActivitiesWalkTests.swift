@@ -99,7 +99,7 @@ private struct Walk {
             if let offer = offers.randomElement(using: &random) { scene.decide { $0.withdraw(offer) } }
         case 8:
             note("connections of \(device.name) end")
-            scene.decide { $0.connectionsEnded(of: device.id) }
+            scene.decide { $0.connectionEnded(of: device) }
         case 9:
             note("present \(claim.shortName)")
             _ = scene.decide { $0.present(claim, by: device) }
@@ -141,7 +141,7 @@ private struct Walk {
         note("rest")
         for offer in offers { scene.decide { $0.withdraw(offer) } }
         while let offer = scene.questions.first { scene.answer(offer, .success("saved")) }
-        for device in devices { scene.decide { $0.connectionsEnded(of: device.id) } }
+        for device in devices { scene.decide { $0.connectionEnded(of: device) } }
         scene.wait(700)
     }
 

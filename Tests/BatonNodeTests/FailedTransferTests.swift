@@ -32,7 +32,7 @@ struct FailedTransferTests {
         let (second, secondSending) = try await origin.ask()
         switch end {
         case .release: await origin.offers.decide { $0.release(origin.claim, by: Self.device) }
-        case .lapse: await origin.offers.decide { $0.connectionsEnded(of: Self.device.id) }
+        case .lapse: await origin.offers.decide { $0.connectionEnded(of: Self.device) }
         case .arrival: try await origin.offers.decide { $0.setContinued(origin.claim, by: Self.device) }.get()
         }
         let last: Origin.Told = end == .arrival ? .continued : .failed

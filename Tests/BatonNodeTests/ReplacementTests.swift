@@ -107,7 +107,7 @@ struct ReplacementTests {
         _ = try await offers.claim(activity.id, by: PeerName(id: "d", name: "desktop"))
         await offers.withdraw(activity.id)
         let lost = ContinuousClock.now
-        await offers.decide { $0.connectionsEnded(of: "d") }
+        await offers.decide { $0.connectionEnded(of: PeerName(id: "d", name: "desktop")) }
         for await _ in events {}
         #expect(ContinuousClock.now - lost >= .milliseconds(100))
         #expect(await offers.core.claims.isEmpty)

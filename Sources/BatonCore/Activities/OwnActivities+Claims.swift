@@ -4,8 +4,8 @@ import BatonProtocol
 
 /// The continuing devices' side of the offers: they ask for an activity, and hold a claim on it.
 ///
-/// A claim lasts until its holder releases it, or until its lease is over, which begins with the end of the last
-/// connection to the holder. Only one device at a time holds claims on an *exclusive* activity, and at most one of them
+/// A claim lasts until its holder releases it, or until its lease is over, which begins with the end of the
+/// connection on which it was presented last. Only one device at a time holds claims on an *exclusive* activity, and at most one of them
 /// is committed: see ``setContinued(_:by:)``. Withdrawing an activity takes no claim away.
 ///
 /// An application is asked one question at a time. The answer is for all devices that waited when it was asked. A later
@@ -74,12 +74,13 @@ extension OwnActivities {
     /// Whether a device holds a claim.
     package func holdsClaim(_ device: String) -> Bool { claims.contains { $0.device.id == device } }
 
-    /// The claim that a device presents, which ends its lease.
+    /// The claim that a device presents, which ends its lease until the end of the connection.
     package mutating func present(_ id: ClaimID, by device: PeerName) -> Result<Claim<W>, W.Failure> {
         guard var claim = self[id], claim.device.id == device.id, claim.isGiven else {
             return .failure(W.failure(.noSuchClaim))
         }
         claim.awayUntil = nil
+        claim.device = device
         change(id) { $0 = claim }
         return claim.state == .cancelled ? .failure(W.failure(.cancelled)) : .success(claim)
     }
@@ -159,9 +160,10 @@ extension OwnActivities {
         return claim
     }
 
-    /// The last connection to a device ended: the leases of its claims begin.
-    package mutating func connectionsEnded(of device: String) {
-        for claim in claims where claim.device.id == device {
+    /// A connection has ended: the leases of the claims begin that its device presented on it last. Another connection
+    /// of the device keeps none of them, because a device that has restarted does not know its claims any more.
+    package mutating func connectionEnded(of device: PeerName) {
+        for claim in claims where claim.device.id == device.id && claim.device.connection == device.connection {
             let mayComeBack = claim.state == .interrupted || claim.state == .cancelled
             let end = now.instant + (mayComeBack ? ClaimBounds.patience : lease)
             change(claim.id) { $0.awayUntil = min($0.awayUntil ?? end, end) }
@@ -213,8 +215,8 @@ package struct Claim<W: World>: Sendable {
     }
 
     package let id: ClaimID
-    /// The holder.
-    package let device: PeerName
+    /// The holder, and the connection on which it presented the claim last.
+    package fileprivate(set) var device: PeerName
     /// Rises with every claim that is made, from 1 on: applications are told which one an event is about.
     package let number: UInt64
     var offer: OfferID
@@ -237,7 +239,7 @@ package enum ClaimBounds {
     /// Claims of one device: 32, so that none uses up those of the others. One more ends the device's oldest, which was
     /// forgotten, since no device continues so many activities at once.
     package static let ofOneDevice = 32
-    /// How long a claim outlives the last connection to its holder: 30 s.
+    /// How long a claim outlives the connection on which its holder presented it last: 30 s.
     package static let lease = Duration.seconds(30)
     /// The same for a holder whose transfer was cut or cancelled: 10 min, for which it tries to go on.
     package static let patience = Duration.seconds(600)

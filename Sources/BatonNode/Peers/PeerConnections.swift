@@ -251,8 +251,9 @@ final class PeerConnections {
         await withDiscardingTaskGroup { group in
             for await incoming in connection.incoming {
                 group.addTask { @ControlLoop @Sendable in
-                    let name = self.directory.name(of: device)
-                    await self.service.serve(incoming, from: name, on: connection)
+                    let name = self.directory.name(of: device).name
+                    let peer = PeerName(id: device, name: name, connection: connection.number)
+                    await self.service.serve(incoming, from: peer, on: connection)
                 }
             }
         }
@@ -263,11 +264,10 @@ final class PeerConnections {
         links.lines(to: device).first(where: \.isOpen)
     }
 
-    /// A connection has ended, also one that never was adopted. A device with no other one may hold claims.
+    /// A connection has ended, also one that never was adopted.
     func forget(_ connection: Connection, of device: String) {
         links.remove(connection)
-        guard links.lines(to: device).isEmpty else { return }
-        offers.decide { $0.connectionsEnded(of: device) }
+        offers.decide { $0.connectionEnded(of: PeerName(id: device, name: "", connection: connection.number)) }
     }
 
     private func armSweep() {
@@ -288,4 +288,9 @@ final class PeerConnections {
         }
         if links.count > 0, !isStopped { armSweep() }
     }
+}
+
+extension Connection {
+    /// Tells it from all other connections that live.
+    nonisolated fileprivate var number: UInt { UInt(bitPattern: ObjectIdentifier(self)) }
 }

@@ -39,13 +39,13 @@ extension Device {
         case .claim(let activity):
             let id: ClaimID = numbered(UInt64(index) << 48 | UInt64(nextNumber()))
             service.waiting.append(.init(claim: id, wire: wire, number: number))
-            decide { $0.claim(activity, as: id, by: peer) }
+            decide { $0.claim(activity, as: id, by: wire.asker(of: self)) }
         case .present(let claim):
-            let result = decide { $0.present(claim, by: peer) }
+            let result = decide { $0.present(claim, by: wire.asker(of: self)) }
             answer(result.map { _ in .done }, number, on: wire)
         case .piece(let claim, let piece): sendPiece(piece, of: claim, number, on: wire)
         case .commit(let claim):
-            let result = decide { $0.setContinued(claim, by: peer) }
+            let result = decide { $0.setContinued(claim, by: wire.asker(of: self)) }
             if case .success = result, phase == .running { world.ledger.commit(claim) }
             note("\(peer.name) says that it continues\((try? result.get()) == nil ? ", in vain" : "")")
             answer(result.map { .done }, number, on: wire)
@@ -92,7 +92,7 @@ extension Device {
 
     private func sendPiece(_ piece: Int, of claim: ClaimID, _ number: Int, on wire: Wire) {
         let peer = wire.peer(of: self)
-        let presented = decide { $0.present(claim, by: peer) }
+        let presented = decide { $0.present(claim, by: wire.asker(of: self)) }
         guard case .success(let held) = presented else {
             return answer(presented.map { _ in .done }, number, on: wire)
         }
@@ -123,7 +123,7 @@ extension Device {
         for request in ended { decide { $0.release(request.claim, by: wire.peer(of: self), because: failure) } }
     }
 
-    /// A connection has ended, and perhaps the last one to its device.
+    /// A connection has ended.
     func endService(on wire: Wire) {
         let peer = wire.peer(of: self)
         let waiting = service.waiting.filter { $0.wire === wire }
@@ -133,10 +133,9 @@ extension Device {
         for request in waiting { decide { $0.release(request.claim, by: peer, because: .connectionLost) } }
         let cut = service.sending.filter { $0.wire === wire }.map(\.claim)
         service.sending.removeAll { $0.wire === wire }
-        let isLast = !wires.contains { $0.peer(of: self) == peer && $0.isOpen(for: self) }
         let isSeenFirst = chance.happens(0.5)
-        if isLast, isSeenFirst { decide { $0.connectionsEnded(of: peer.id) } }
+        if isSeenFirst { decide { $0.connectionEnded(of: wire.asker(of: self)) } }
         for claim in cut { decide { $0.interrupt(claim, because: .connectionLost) } }
-        if isLast, !isSeenFirst { decide { $0.connectionsEnded(of: peer.id) } }
+        if !isSeenFirst { decide { $0.connectionEnded(of: wire.asker(of: self)) } }
     }
 }

@@ -8,6 +8,7 @@ final class Wire {
     /// The device that dialled comes first.
     let ends: [Int]
     let identities: [PeerName]
+    private let number: UInt
     var isOpen = [true, true]
     /// Whether nothing crosses it any more.
     var isCut = false
@@ -17,12 +18,19 @@ final class Wire {
     init(_ dialler: Device, _ listener: Device) {
         ends = [dialler.index, listener.index]
         identities = [dialler.peer, listener.peer]
+        number = UInt(dialler.index) << 32 | UInt(dialler.nextNumber())
     }
 
     func side(of device: Device) -> Int { ends[0] == device.index ? 0 : 1 }
     func isOpen(for device: Device) -> Bool { isOpen[side(of: device)] }
     func other(than device: Device) -> Int { ends[1 - side(of: device)] }
     func peer(of device: Device) -> PeerName { identities[1 - side(of: device)] }
+
+    /// The other device as it asks on this connection.
+    func asker(of device: Device) -> PeerName {
+        let peer = peer(of: device)
+        return PeerName(id: peer.id, name: peer.name, connection: number)
+    }
 }
 
 /// A message on a connection. Its number names the request that it belongs to.

@@ -56,7 +56,6 @@ final class SimulatedWorld {
         advance(to: time + plan.length)
         if ledger.violation == nil {
             calm()
-            after(Self.quietTime / 2) { [unowned self] in endConnections() }
             advance(to: time + Self.quietTime)
         }
         if ledger.violation == nil { checkRest() }
@@ -106,12 +105,6 @@ final class SimulatedWorld {
             }
             device.offset = 0
         }
-    }
-
-    /// Ends all connections: a claim whose holder forgot it lasts for as long as there is one.
-    private func endConnections() {
-        note(nil, "all connections end")
-        for device in devices { for wire in device.wires { cut(wire) } }
     }
 
     /// Compares what is left with what may be left, once the world has been quiet for long enough.
