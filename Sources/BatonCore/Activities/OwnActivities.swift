@@ -34,7 +34,7 @@ package struct OwnActivities<W: World>: Sendable {
 
     /// Activities offered at once: one more is refused.
     private let bound: Int
-    /// How long a claim outlives the last connection to its holder.
+    /// How long a claim outlives the connection on which its holder presented it last.
     let lease: Duration
     private(set) var now = Moment(instant: Instant(nanoseconds: 0), unixTime: 0)
     /// The oldest first: what is offered, and what was withdrawn while devices hold claims on it.
