@@ -89,7 +89,7 @@ struct AcceptPolicyTests {
     }
 
     @Test(
-        "What is wrong is told with its place",
+        "An error is told with its place",
         arguments: [
             ("allow", 1, 1, "begins with accept, ask or refuse"), ("ask\n\n  ask devise=x", 3, 7, "no condition"),
             ("ask device", 1, 5, "NAME=VALUE"), ("ask device=", 1, 5, "no value"),
@@ -157,7 +157,7 @@ struct AcceptPolicyTests {
         }
     }
 
-    @Test("What a device says when it is asked is held against the rule again")
+    @Test("The answer of a device that is asked is held against the rule again")
     func heldAgain() throws {
         let rule = try #require(try parse("accept type=public.* max=1MB to=/tmp").rules.first)
         try rule.require(type: "public.text", size: 1_000_000)
@@ -357,7 +357,7 @@ struct AcceptPolicyFileTests {
         }
     }
 
-    @Test("What others could have written is not obeyed, nor what is no file or too large")
+    @Test("A file that others could have written, a large file and anything else than a file are not obeyed")
     func untrusted() throws {
         #expect(try AcceptPolicyFile.read(scratch.path, userHome: nil) == nil)
         try scratch.write("ask", mode: 0o644)

@@ -12,7 +12,7 @@ import Testing
 
 @testable import BatonNode
 
-@Suite("What a device lists")
+@Suite("The list of a device")
 struct ActivityListTests {
     private func title(_ title: String) -> String? {
         WireActivitySummary.with {
@@ -58,7 +58,7 @@ struct ActivityListTests {
         }
     }
 
-    @Test("Who reads records that have no end is ended by its cancellation")
+    @Test("A reader of records without an end is ended by its cancellation")
     func cancelled() async throws {
         try await endless { connection in
             let (_, stream) = try await connection.request(.activityList(.init()))
@@ -118,7 +118,7 @@ struct ActivityListTests {
     }
 
     /// A device whose summaries fill a message broke every listing once: with its name they were over the size of one.
-    @Test("What a hostile device lists can be told to an application, with what others list")
+    @Test("The list of a hostile device can be told to an application, with the lists of others")
     func hostileList() async throws {
         let (near, far) = try await connectedPair(on: ControlLoop.loop)
         let list = Array(repeating: try hostile(), count: 70)
@@ -166,7 +166,7 @@ struct ActivityListTests {
         await application.close()
     }
 
-    @Test("What is no activity is left out")
+    @Test("An entry that is no activity is left out")
     func nothing() {
         #expect(WireActivitySummary().bounded == nil)
         #expect(WireActivitySummary.with { $0.id = Data(0..<16) }.bounded == nil)

@@ -26,7 +26,7 @@ struct AdmissionControlTests {
         let current = CurrentAccount(account.devices[0].account)
         let gate = GateKeeper(of: account.devices[0].id, crowded: {})
         gate.beginPeriod(nonce: nonce, keys: account.devices[0].account.currentKeys)
-        // Whoever is counted has to stay until he has been, however busy the machine is.
+        // Each connection that is counted has to stay until then, however busy the machine is.
         var limits = NodeLimits()
         limits.admissionDeadline = .seconds(3600)
         door = try Door(current, Self.context(account.devices[0]) { gate.admit($0) }, limits)

@@ -23,7 +23,7 @@ import struct SystemPackage.FilePath
 /// Devices that are asked and say nothing.
 @Suite("Waiting for the answers of devices", .timeLimit(.minutes(5)))
 struct AnswerDeadlineTests {
-    /// What a device announces: one activity, and that it has others.
+    /// The announcement of a device: one activity, and that it has others.
     private func content() throws -> AdvertisementContent {
         AdvertisementContent(
             port: 40_000, addresses: [try #require(NetworkAddress("192.0.2.7"))], deviceName: "phone",
@@ -69,7 +69,7 @@ struct AnswerDeadlineTests {
         let given = try #require(await streams.next())
         await given.untilClosedOrCancelled()
 
-        // One that answers in time, however late that is, is listed as it says.
+        // A device that answers in time, however late that is, is listed as it says.
         let patient = activities(.seconds(120))
         let listing = Task { await patient.all(for: .look) }
         let stream = try #require(await streams.next())
@@ -91,7 +91,7 @@ struct AnswerDeadlineTests {
         await parts.connections.stop()
     }
 
-    /// What a device does that is dialled while the account key is at hand.
+    /// How a device reacts when it is dialled while the account key is at hand.
     enum Reaction: CaseIterable { case unreachable, unanswered, answered, answeredOddly }
 
     @Test("A device that is looked up is waited for so long, to be reached and to answer", arguments: Reaction.allCases)
@@ -144,7 +144,7 @@ struct AnswerDeadlineTests {
         case .answered, .answeredOddly:
             let answer = try #require(await ask(within: .seconds(120)))
             #expect(answer.device.deviceID == other.id.description)
-            // What cannot be read is an answer as well.
+            // An unreadable answer is an answer as well.
             switch answer.lists {
             case .success(let lists): #expect(reaction == .answered && lists.isEmpty)
             case .failure(let error): #expect(reaction == .answeredOddly && error == .malformed)
@@ -196,7 +196,7 @@ struct AnswerDeadlineTests {
         let questions = application.incoming.makeAsyncIterator()
         let requests = near.incoming.makeAsyncIterator()
 
-        // One that does not answer.
+        // This application does not answer.
         let asked = try await far.open(request)
         await service(.milliseconds(200)).serve(try #require(await requests.next()), from: desktop, on: near)
         guard case .failure(let late)? = try await WireResponse(serializedBytes: asked.response()).kind
@@ -205,7 +205,7 @@ struct AnswerDeadlineTests {
         let given = try #require(await questions.next())
         await given.stream.untilClosedOrCancelled()
 
-        // One that does in time, however late that is.
+        // This application answers in time, however late that is.
         let again = try await far.open(request)
         let incoming = try #require(await requests.next())
         let serving = Task { await service(.seconds(3600)).serve(incoming, from: desktop, on: near) }

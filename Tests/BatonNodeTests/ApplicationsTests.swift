@@ -66,7 +66,7 @@ struct ApplicationsTests {
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         }
 
-        /// What hosts of the web say; the fetching itself is tested with real servers in its own room.
+        /// The answers of web hosts. Other tests cover the fetching itself with real servers.
         private static let sites: [String: [UInt8]] = [
             "reader.example": Array(#"{"activitycontinuation": {"apps": ["TEAM.org.example.reader"]}}"#.utf8),
             "several.example": Array(
@@ -203,7 +203,7 @@ struct ApplicationsTests {
         #expect(try await scene.choose(activity()) == ["org.example.b"])
     }
 
-    @Test("Who was in front, or made an activity current, was used last, whoever continued something before")
+    @Test("An application in front, or that made an activity current, counts as used last, despite earlier takeovers")
     func used() async throws {
         let scene = try await Scene()
         let first = try await scene.run("org.example.a")
@@ -228,12 +228,12 @@ struct ApplicationsTests {
         #expect(try await scene.choose(activity()) == ["org.example.c"])
         try await scene.applications.update(third, to: scene.application("org.example.c"))
         #expect(try await scene.choose(activity()) == ["org.example.c"])
-        // What says nothing of the front changes nothing.
+        // An update that does not mention the front changes nothing.
         try await scene.applications.update(first, to: scene.application("org.example.a", "", [Self.type], 1))
         #expect(try await scene.choose(activity()) == ["org.example.c"])
     }
 
-    @Test("What was used last is known at once, and written seldom, however often it changes")
+    @Test("The last used application is known at once, and written seldom, however often it changes")
     func usedFile() async throws {
         let scene = try await Scene()
         func keeper(_ interval: Duration) throws -> ApplicationKeeper {
@@ -342,7 +342,7 @@ struct ApplicationsTests {
         #expect(ContinuousClock.now - began < .seconds(35))
     }
 
-    @Test("What a program that fails has written to standard error is said, and its next launch is a new one")
+    @Test("The standard error of a program that fails is said, and its next launch is a new one")
     func errorOutput() async throws {
         let scene = try await Scene(launchDeadline: .seconds(60))
         try scene.install(
@@ -387,7 +387,7 @@ struct ApplicationsTests {
         #expect(await error(scene, refused)?.message.contains("cannot be launched") == true)
     }
 
-    @Test("What is switched off is not chosen, and the switch outlives the node")
+    @Test("An application that is switched off is not chosen, and the switch outlives the node")
     func switched() async throws {
         let scene = try await Scene()
         try await scene.run("org.example.a")

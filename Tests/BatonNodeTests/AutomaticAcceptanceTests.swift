@@ -122,7 +122,7 @@ final class AutomaticAcceptanceTests {
     }
 
     /// The device's first document does not come, so that its second one waits.
-    @Test("What has waited for its turn is held against the rules that are there then")
+    @Test("A document that waited for its turn is held against the rules of that time")
     func changedRules() async throws {
         let running = start()
         let device = parts.account.devices[1]
@@ -218,7 +218,7 @@ final class AutomaticAcceptanceTests {
         await parts.directory.stop()
     }
 
-    @Test("What a rule accepts while too many are under way has its turn again")
+    @Test("A document that a rule accepts while too many are under way has its turn again")
     func noPlace() async throws {
         let others = try await fillTable()
         let openings = Lock(0)
@@ -353,7 +353,7 @@ final class AutomaticAcceptanceTests {
         }
     }
 
-    @Test("What a device says of a switch of its own is not waited for")
+    @Test("Nobody waits for a device's message about its own switch")
     func offThere() async throws {
         let (device, other) = (parts.account.devices[1], parts.account.devices[2])
         try await whileConnected(to: device) { _ in
@@ -369,7 +369,7 @@ final class AutomaticAcceptanceTests {
         }
     }
 
-    @Test("What a rule has begun with once is not taken over again after a start, and that is said")
+    @Test("A takeover that a rule began once is not repeated after a start, and that is said")
     func begunBefore() async throws {
         let device = parts.account.devices[1]
         await parts.directory.prove(device.id.description)

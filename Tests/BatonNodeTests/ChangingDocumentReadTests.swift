@@ -21,7 +21,7 @@ struct ChangingDocumentReadTests {
     private static let device = PeerName(id: "other-device", name: "other")
     private static let size = 8 << 20
 
-    /// What the origin was asked.
+    /// The requests that the origin received.
     private final class Served: Sendable {
         private let state = Lock<(manifests: Int, ended: Int)>((0, 0))
 
@@ -177,7 +177,7 @@ struct ChangingDocumentReadTests {
         await scene.close()
     }
 
-    @Test("What changed before anything of it was read is read as it is now", arguments: ["a", "b"])
+    @Test("A file that changed before it was read is read as it is now", arguments: ["a", "b"])
     func before(edited: String) async throws {
         var generator = SeededGenerator(seed: 99)
         let old = generator.bytes(Self.size)
@@ -234,7 +234,7 @@ struct ChangingDocumentReadTests {
         await scene.close()
     }
 
-    @Test("What failed late takes no newer description away")
+    @Test("A late failure takes no newer description away")
     func lateFailure() async throws {
         let scene = try await Scene([("a", [1])])
         let (failing, fail) = AsyncStream<Never>.makeStream()

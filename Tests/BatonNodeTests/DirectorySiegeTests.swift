@@ -11,14 +11,15 @@ import Testing
 @testable import BatonAccount
 @testable import BatonNode
 
-/// What a stranger does to the devices that a node shows, who has recorded their advertisements and has none of their
-/// keys: he sends them again under names of his own, damaged or in other clothes, and says that his names have gone.
+/// A stranger attacks the list of devices that a node shows. The stranger has recorded their advertisements and has
+/// none of their keys. It sends them again under other names, damaged or in another form, and says that these names
+/// have gone.
 ///
 /// That no such record opens, or counts as new, is for `AdvertisementSiegeTests` to show; here each goes as far as the
 /// directory takes it.
 @Suite("Mutated advertisements in a node", .timeLimit(.minutes(5)))
 struct DirectorySiegeTests {
-    /// What the device that is besieged knows of another one.
+    /// The state in which the besieged device knows another one.
     private enum Role: Int, CaseIterable {
         /// A connection has shown it, it has told which lists it has, it was renamed, and it offers.
         case proved = 1
@@ -36,7 +37,7 @@ struct DirectorySiegeTests {
         case slept
         /// It has slept through a revocation, and nothing was known of it.
         case unmet
-        /// It is the one that was revoked.
+        /// It was revoked.
         case revoked
 
         var isOutdated: Bool { [.slept, .unmet, .revoked].contains(self) }
@@ -79,7 +80,7 @@ struct DirectorySiegeTests {
         private let opener: AdvertisementOpener
         let directory: PeerDirectory
         private(set) var records: [[[UInt8]]] = []
-        /// When the turn of the one that was never met is over, at the earliest.
+        /// The earliest end of the turn of the device that was never met.
         private(set) var endOfTurn: ContinuousClock.Instant?
 
         init(_ roles: [Role] = Role.allCases) async throws {
@@ -151,8 +152,8 @@ struct DirectorySiegeTests {
 
         func opens(_ record: [UInt8]) -> Bool { (try? opener.open(record)) != nil }
 
-        /// All that is shown, and where the device that was never met can be dialled while it has its turn: of that one
-        /// nothing is remembered, and each repetition is its first advertisement.
+        /// All that is shown, and the addresses of the device that was never met while it has its turn. Nothing is
+        /// remembered of that device: each repetition is its first advertisement.
         func shown() async -> [DeviceID: Shown] {
             var shown: [DeviceID: Shown] = [:]
             if let unmet = await directory.peer(id(.unmet).description), hasTurn {
@@ -233,7 +234,7 @@ struct DirectorySiegeTests {
         print("DirectorySiege: \(rounds) rounds, \(opened) opened; one that has ended seemed there after \(seemed)")
         #expect(await scene.directory.table.nextExpiry == firstEnd, "what counts for a time counts longer")
         #expect(opened > rounds / 4 && opened < rounds && seemed > 0)
-        // What the device itself says still counts.
+        // A statement of the device itself still counts.
         try await scene.say("Next", by: .announced)
         let after = await scene.shown()
         #expect(after[scene.id(.announced)]?.current?.title == "Next")
@@ -247,7 +248,7 @@ struct DirectorySiegeTests {
         let before = await scene.shown()
         await scene.directory.handle(.removed(instance: "announced"))
         var random = SeededGenerator()
-        // What the device said first, and what it said last.
+        // The first and the last statement of the device.
         let (old, last) = (scene.records[0], scene.records[1])
         for _ in 0..<20 {
             await scene.hear(AdvertisementMutator(records: [old, old]).disguised(using: &random), under: "stranger")

@@ -72,7 +72,7 @@ struct DocumentLimitsTests {
         #expect(await limit.lineCount == 0)
     }
 
-    @Test("Who asks for a document anew ends what was being sent of it before, and takes that place")
+    @Test("A new request for a document ends the earlier sending of it, and takes that place")
     func superseded() async throws {
         let limit = TransferLimit(perDevice: 1)
         let (claim, other) = (ClaimID(), ClaimID())

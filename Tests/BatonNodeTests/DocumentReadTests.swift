@@ -97,7 +97,7 @@ struct DocumentReadTests {
             try await content(of: open(range, place: place, file: file, version: version))
         }
 
-        /// What was opened, to its end.
+        /// The content of the opened stream, to its end.
         func content(of opened: (BatonTransport.Stream, Task<Void, Never>)) async throws -> Data {
             let (stream, serving) = opened
             defer { serving.cancel() }
@@ -250,7 +250,7 @@ struct DocumentReadTests {
                     "\(path), \(range)")
             }
         }
-        // What was put there since is no file of the document, wherever a link leads.
+        // A file that was put there since is no file of the document, wherever a link leads.
         let outside = scene.folder.appendingPathComponent("outside")
         try Data("secret".utf8).write(to: outside)
         for (link, target) in [("out", outside.path), ("in", files[0].0), ("b/up", "../..")] {

@@ -15,8 +15,8 @@ import Testing
 @testable import BatonDocuments
 @testable import BatonNode
 
-/// A document that changes and is described anew on the same claim, as for an application that reads a range of it,
-/// while somebody fetches what was described before.
+/// A document changes and is described anew on the same claim, for example for an application that reads a range of it.
+/// Meanwhile a device fetches the version described before.
 @Suite("Versions of a document that is fetched", .timeLimit(.minutes(3)))
 struct DocumentVersionTests {
     enum Change: CaseIterable {
@@ -135,7 +135,7 @@ struct DocumentVersionTests {
         }
     }
 
-    @Test("What arrives is one version of the document, however it was described meanwhile", arguments: Change.allCases)
+    @Test("One version of the document arrives, however it was described meanwhile", arguments: Change.allCases)
     func describedAnew(_ change: Change) async throws {
         var generator = SeededGenerator(seed: 83)
         let size = 2 * ChunkLayout.chunkSize + 1000

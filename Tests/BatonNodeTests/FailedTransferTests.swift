@@ -15,7 +15,7 @@ import Testing
 
 @testable import BatonNode
 
-/// What the origin's application hears of a document whose transfer was cut, and goes on with the same claim.
+/// The origin's application hears of a document whose transfer was cut and goes on with the same claim.
 @Suite("Transfers that failed and go on", .timeLimit(.minutes(1)))
 struct FailedTransferTests {
     enum End: CaseIterable { case release, lapse, arrival }
@@ -101,7 +101,7 @@ struct FailedTransferTests {
 
     /// A device that offers a document of 16 MiB, which another one has claimed.
     private final class Origin: Sendable {
-        /// What the offering application was told.
+        /// The messages to the offering application.
         enum Told: Equatable { case progress, interrupted, failed, continued }
 
         private final class Events: Sendable {
@@ -141,7 +141,7 @@ struct FailedTransferTests {
             await offers.decide { [claim] in $0.update(claim) { $0.document = scanned } }
         }
 
-        /// What was told of the claim since it was made, a row of reports of progress as one.
+        /// The messages about the claim since it was made. Consecutive progress reports count as one.
         var told: [Told] {
             events.all.withLock { events in
                 events.reduce(into: []) { told, event in

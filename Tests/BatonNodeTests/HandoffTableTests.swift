@@ -66,7 +66,7 @@ struct HandoffTableTests {
         await table.remove(first)
         let second = try await handoff(1, into: root)
         try await table.insert(second)
-        // Nobody can reach its origin. Whoever hears that it has failed may try again.
+        // Nobody can reach its origin. A device that hears of the failure may try again.
         await table.begin(second)
         for await _ in second.events.stream {}
         #expect(second.events.transfer.isOver)
@@ -83,7 +83,7 @@ struct HandoffTableTests {
         #expect(await table[late.id] == nil)
     }
 
-    @Test("What is started while the node stops fails for that reason, and is waited for")
+    @Test("A handoff that is started while the node stops fails for that reason, and is waited for")
     func startedMeanwhile() async throws {
         let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
         let handoff = parts.handoff()
@@ -134,7 +134,7 @@ struct HandoffTableTests {
         }
     }
 
-    @Test("What is over before it has begun is waited for no longer when the node stops")
+    @Test("A handoff that is over before it has begun is waited for no longer when the node stops")
     func removedMeanwhile() async throws {
         let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
         let handoff = parts.handoff()

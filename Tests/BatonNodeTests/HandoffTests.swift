@@ -70,7 +70,7 @@ struct HandoffTests {
         }
     }
 
-    @Test("What is asked for may be replaced so many times by another activity")
+    @Test("A requested activity may be replaced so many times by another one")
     func replacements() async throws {
         #expect(Handoff.replacementBound == 8)
         for replacements in [Handoff.replacementBound, Handoff.replacementBound + 1] {
@@ -186,7 +186,7 @@ struct HandoffTests {
         private let heard = Lock((answered: [String](), isTold: false))
         private let patience: AsyncStream<Void>.Continuation
 
-        /// What the origin has answered.
+        /// The answers of the origin.
         var answered: [String] { heard.withLock { $0.answered } }
 
         init(_ suite: HandoffTests, answer deadline: Duration) async throws {
@@ -295,7 +295,7 @@ struct HandoffTests {
         await silent.close()
     }
 
-    @Test("Who accepts it once more while its origin has not heard of it is given what is in place")
+    @Test("A user who accepts it again before its origin has heard of it is given the document in place")
     func inPlaceAgain() async throws {
         let silent = try await Silent(self, answer: .seconds(240))
         defer { silent.answer() }

@@ -16,7 +16,7 @@ import Testing
 @testable import BatonNode
 
 /// A document of eight chunks that stops coming after three, and goes on.
-@Suite("What is kept of a document that stopped coming", .timeLimit(.minutes(5)))
+@Suite("The kept part of a document that stopped coming", .timeLimit(.minutes(5)))
 struct KeptBytesTests {
     private let parts: NodeParts
     private let origin: PeerName

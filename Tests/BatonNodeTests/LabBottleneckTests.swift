@@ -4,8 +4,8 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// Which stage a transfer is said to wait for, where one is slow for real: the calls of one node are held up by a
-/// library that is loaded before all others, or the link is limited.
+/// Both ends name the stage that a transfer waits for when one is really slow. A preloaded library delays the calls of
+/// one node, or the link is limited.
 @Suite(.serialized, .lab, .timeLimit(.minutes(4)))
 struct LabBottleneckTests {
     /// A stage that is held up, and what both ends call it then.
@@ -114,7 +114,7 @@ struct LabBottleneckTests {
         return path
     }
 
-    @Test("Whichever stage is slow, both ends name it")
+    @Test("Both ends name the slow stage")
     func names() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }

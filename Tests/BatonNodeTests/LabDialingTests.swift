@@ -34,7 +34,7 @@ extension LabHandoffTests {
             let deadline = NodeLimits().dialDeadline
             #expect(accepted.status != 0 && accepted.errors.contains("laptop"), "\(accepted.errors)")
             #expect(time >= deadline && time < deadline + .seconds(10), "\(time)")
-            // What was dialled in vain holds nothing.
+            // A dial without success holds nothing.
             try lab.lab.command("link", "1", "up")
             let repaired = try lab.startProgram(2, ["ip", "neigh", "del", "10.77.0.1", "dev", "eth0"])
             #expect(try await repaired.end().status == 0, "\(repaired.errors)")

@@ -263,7 +263,7 @@ struct LabDocumentTests {
             lab, on: host, here.path + "/inner/../alias", "link=\(here.path)/inside",
             "dots=\(here.path)/inner/../b.txt", "into=\(elsewhere.path)/into/../inner/c.txt")
         let application = try await continuing(lab, on: other, offset: 0, length: 100, folder: lab.folder)
-        // What was listed may have been the offer that failed, of which a busy machine hears late.
+        // The listed offer may have been the one that failed: a busy machine hears of that late.
         let accepted = try await lab.run(other, "accept", "--wait", "30", "--json", "--to", inbox.path)
         #expect(accepted.status == 0, "\(accepted.errors)")
         try await application.program.line { $0 == "again true" }

@@ -4,9 +4,9 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// A node on a kernel, or in front of a file system, that lacks a call which receiving needs: it takes no document
-/// rather than risk something, and says why. (NFS and FUSE cannot rename without replacing, FAT gives no second names,
-/// and a container's filter may forbid any of it: `Support/without-calls.py` is one.)
+/// A node runs on a kernel or file system without a call that receiving needs. It takes no document rather than risk
+/// something, and says why. (NFS and FUSE cannot rename without replacing, FAT has no second names, and a container's
+/// filter may forbid any of it: `Support/without-calls.py` is one.)
 @Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabLackingCallTests {
     private static let wrapper = [
@@ -70,7 +70,7 @@ struct LabLackingCallTests {
                     #expect(FileManager.default.contentsEqual(atPath: arrived, andPath: document.path), "seed \(seed)")
                 }
 
-                // What has the name already stays as it is, whatever is lacking.
+                // A file that has the name already stays as it is, whatever call is missing.
                 let taken = try lab.destination("taken-\(number)-\(name)")
                 let mine = taken.appendingPathComponent(name)
                 try Data("mine".utf8).write(to: mine)

@@ -29,8 +29,8 @@ struct LabLargeDocumentTests {
 
     private static func bytes(_ accepting: HostCommand) -> UInt64 { accepting.events.compactMap(\.bytes).last ?? 0 }
 
-    /// Calm, each takes well under a second; here other labs have the processors as well, and the bound is what tells
-    /// it from waiting for TCP, which would try again after half a minute.
+    /// On a calm machine each takes well under a second, but other labs use the processors as well. The bound tells it
+    /// from waiting for TCP, which would try again after half a minute.
     @Test("When the link is back, or the origin is at another address, the transfer goes on at once")
     func goesOnAtOnce() async throws {
         let lab = try await HandoffLab()
@@ -49,8 +49,8 @@ struct LabLargeDocumentTests {
             try lab.lab.command("link", "2", "down")
             try await silence(accepting, for: cut)
             let before = Self.bytes(accepting)
-            // Who offers it sees that nothing comes any more as well: the same is told again each second, while there
-            // is a connection.
+            // The origin's user sees as well that nothing comes any more: the same is told again each second, while
+            // there is a connection.
             if cut == .seconds(6) {
                 let told = offer.command.events.filter { $0.event == "progress" }.compactMap(\.bytes).suffix(4)
                 #expect(told.count == 4 && Set(told).count == 1, "\(told)")
@@ -195,7 +195,7 @@ struct LabLargeDocumentTests {
         #expect(gained < (20_000_000 - before.range) / 2)
         #expect(accepting.allSatisfy { Self.bytes($0) < size - 1 }, "the documents were there before what is small")
 
-        // Of what has come since, neither has had much more than the other.
+        // Neither has received much more than the other since then.
         try await accepting[0].event("progress", within: .seconds(60)) { ($0.bytes ?? 0) >= start[0] + 5_000_000 }
         let other = Self.bytes(accepting[1]) - start[1]
         print("while one got 5.0 MB, the other got \(other) bytes")

@@ -4,7 +4,7 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// What documents leave in the memory of the nodes.
+/// Documents leave little in the memory of the nodes.
 @Suite(.serialized, .lab, .timeLimit(.minutes(5)))
 struct LabNodeMemoryTests {
     /// Bytes of a node's memory that no file is behind.

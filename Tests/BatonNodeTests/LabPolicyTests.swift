@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 extension LabHandoffTests {
-    /// What a device takes over by itself, and what it refuses, by rules of its user.
+    /// Rules of its user decide which documents a device takes over by itself, and which it refuses.
     @Suite(.timeLimit(.minutes(3)))
     struct LabPolicyTests {
         /// Writes the policy of the second host's second home, which is a folder of the test's.

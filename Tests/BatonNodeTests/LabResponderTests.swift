@@ -4,7 +4,7 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// What a node sees of the others after its machine's Avahi, or its network, has gone and come back.
+/// A node sees the others again after its machine's Avahi, or its network, has gone and come back.
 @Suite(.serialized, .lab, .timeLimit(.minutes(5)))
 struct LabResponderTests {
     /// Starts the nodes, and offers on one what the other one's watch has listed.
@@ -18,7 +18,7 @@ struct LabResponderTests {
         return (offer, watch)
     }
 
-    @Test("Who announces the same as before is followed again, and what it offers later is seen")
+    @Test("A device that announces the same as before is followed again, and its later offers are seen")
     func startedAnew() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
@@ -26,7 +26,7 @@ struct LabResponderTests {
         let running = try await lab.offer(2, "--url", "https://example.org/running", "--title", "Running").command
         let accepting = try lab.start(2, "accept", "ffff", "--wait", "600", "--json")
         try lab.lab.command("avahi", "2", "kill")
-        // What runs says so, once.
+        // Each running command says so, once.
         for command in [running, watch, accepting] { try await command.event("unannounced") }
         try await eventually("it is noticed") { try await lab.status(2)?.responder?.hasPrefix("unavailable") == true }
         let unannounced = try await lab.offer(2, "--url", "https://example.org/silent")
@@ -136,7 +136,7 @@ struct LabResponderTests {
         try await offer.command.end(by: SIGTERM)
     }
 
-    @Test("What another device offers is listed again once this one's network is back")
+    @Test("The offers of another device are listed again once this one's network is back")
     func networkBack() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }

@@ -4,7 +4,7 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// What `baton transfers` lists, cancels and deletes.
+/// The lists, cancellations and deletions of `baton transfers`.
 @Suite(.serialized, .lab, .timeLimit(.minutes(5)))
 struct LabTransfersTests {
     private static func transfers(on host: Int, of lab: HandoffLab, _ entry: String) async throws -> [LabEvent] {
@@ -50,7 +50,7 @@ struct LabTransfersTests {
         try await offer.command.event("failed") { $0.code == "cancelled" && $0.device == "desktop" }
         #expect(try await Self.transfers(on: 1, of: lab, "transfer").isEmpty)
 
-        // What has come is kept until it is deleted.
+        // The received bytes are kept until they are deleted.
         let part = try #require(try await Self.transfers(on: 2, of: lab, "keptPart").first)
         #expect(part.title == "film" && part.device == "laptop" && (part.bytes ?? 0) >= 3_000_000)
         #expect(try await lab.run(2, "transfers", "discard", part.id ?? "").status == 0)

@@ -6,11 +6,12 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// Commands that handle the account key have it in their memory for as long as they need it, and no longer: what is
-/// left when they end would be found in a page that nobody has wiped, or on a disk that it was swapped to.
+/// Commands that handle the account key have it in memory only for as long as they need it. If it were left when they
+/// end, it could be found in a page that nobody has wiped, or on a swap disk.
 ///
-/// `Support/memory-search.py` looks through all of it: for the key as text and as bytes, for the key that everything is
-/// derived from, also as the hash takes it, and for the key of the account's authority.
+/// `Support/memory-search.py` looks through all of their memory. It searches for the key as text and as bytes, and for
+/// the key of the account's authority. It also searches for the key that everything is derived from, in the form that
+/// the hash takes as well.
 @Suite(.serialized, .lab, .timeLimit(.minutes(5)))
 struct LabWipingTests {
     private static let search = [
@@ -63,8 +64,8 @@ struct LabWipingTests {
             try await found(in: joining).contains("text")
         }
         joining.program.send("enter")
-        // For the ten seconds in which it looks for other devices it needs what opens their announcements, and no more:
-        // what was typed has been wiped, and the authority's key as soon as the certificate was signed.
+        // For ten seconds it looks for other devices, and needs only the key that opens their announcements. The typed
+        // text has been wiped, and the authority's key was wiped as soon as the certificate was signed.
         try await eventually("it has the key that opens what they announce, and nothing else") {
             try await found(in: joining) == ["root"]
         }

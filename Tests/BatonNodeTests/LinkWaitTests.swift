@@ -6,13 +6,13 @@ import Testing
 
 @testable import BatonNode
 
-@Suite("What waiting for a connection took")
+@Suite("The time that waiting for a connection took")
 struct LinkWaitTests {
     private static func mark(_ milliseconds: Int64, busy: Int64) -> LinkWait.Mark {
         LinkWait.Mark(time: Instant(nanoseconds: 0) + .milliseconds(milliseconds), busy: .milliseconds(busy))
     }
 
-    @Test("What the loop was busy for is computing, and the rest is the network")
+    @Test("The time in which the loop was busy is computing, and the rest is the network")
     func parts() {
         var waited = LinkWait()
         waited.add(from: Self.mark(1000, busy: 50), to: Self.mark(1100, busy: 80))

@@ -13,7 +13,7 @@ import Testing
 
 @testable import BatonNode
 
-/// What an application can ask a running node about files and documents, and what not.
+/// Requests of an application to a running node about files and documents, allowed or refused.
 @Suite("Requests about documents on the local socket", .timeLimit(.minutes(5)))
 struct LocalDocumentRequestTests {
     @Test("Ranges need a handoff and stay within 16 MiB; access needs a shared folder")
@@ -60,7 +60,7 @@ struct LocalDocumentRequestTests {
             "Shared", FilePath(folder + "/shared"), to: SharedRootsFile.path(in: home), userHome: nil)
         #expect(await code(access(folder + "/shared/file")) == nil)
         #expect(await code(access(folder + "/shared/../state")) == .accessRefused)
-        // What a path means is written down, and not refused for how it is said.
+        // The node writes down the meaning of a path, and does not refuse it for its form.
         try SharedRootsFile.add(
             "Again", FilePath(folder + "/shared/../shared"), to: SharedRootsFile.path(in: home), userHome: nil)
 

@@ -13,7 +13,7 @@ import Testing
 
 @testable import BatonNode
 
-/// What a program can do with its offers on the local socket of a running node.
+/// A program handles its offers on the local socket of a running node.
 @Suite("Offers on the local socket", .timeLimit(.minutes(5)))
 struct LocalOfferTests {
     /// A running node and a program.
@@ -73,7 +73,7 @@ struct LocalOfferTests {
         await scene.close()
     }
 
-    @Test("What is no point in time is refused", arguments: [-1.0, .infinity, .nan])
+    @Test("A value that is no point in time is refused", arguments: [-1.0, .infinity, .nan])
     func noTime(_ seconds: Double) async throws {
         let scene = try await Scene()
         let error = await #expect(throws: HandoffError.self) { _ = try await scene.offer(1, expires: seconds) }

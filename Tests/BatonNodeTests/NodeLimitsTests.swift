@@ -15,7 +15,7 @@ import Testing
 @testable import BatonProtocol
 @testable import BatonTransport
 
-/// What other devices can make a running node spend, each bound reached over real connections.
+/// Other devices can make a running node spend only so much: each bound is reached over real connections.
 @Suite("Limits of a node", .timeLimit(.minutes(5)))
 struct NodeLimitsTests {
     /// A node of the first device of an account, and the others as its peers.
@@ -23,7 +23,7 @@ struct NodeLimitsTests {
         let account: TestAccount
         private let node: Node
         private let port: UInt16
-        /// What the node's gate takes.
+        /// The keys that the node's gate takes.
         private let keys: GenerationKeys
         private let localSocket: String
         private let loop = EventLoop(name: "peers")

@@ -15,8 +15,8 @@ import Testing
 @testable import BatonProtocol
 @testable import BatonTransport
 
-/// What ``BufferLimits`` says that stands beside the one budget, filled to its bounds in a node that is a process of
-/// its own, and looked at as the kernel sees it.
+/// The memory that ``BufferLimits`` allows beside the one budget. It is filled to its bounds in a node that is its own
+/// process, and measured as the kernel sees it.
 @Suite("Memory of a node", .serialized, .timeLimit(.minutes(5)))
 struct NodeMemoryTests {
     /// A running node, the other devices of its account, and its user's programs.

@@ -11,7 +11,7 @@ import Testing
 
 @testable import BatonNode
 
-@Suite("What an application may offer")
+@Suite("The offers that an application may make")
 struct OfferRequestTests {
     private func request(_ change: (inout WireOfferRequest) -> Void = { _ in }) -> WireOfferRequest {
         var request = WireOfferRequest()

@@ -9,7 +9,7 @@ import Testing
 @testable import BatonNode
 @testable import BatonTransport
 
-/// What of a document is on its way before the receiver has it for good, and would be sent again.
+/// The part of a document on its way that the receiver does not yet have for good, and that would be sent again.
 @Suite("Open ranges of a document", .timeLimit(.minutes(1)))
 struct OpenRangesTests {
     /// The receiver's side of a transfer takes a record, and the next one when that is verified, written and noted.
@@ -19,8 +19,8 @@ struct OpenRangesTests {
     func credit(_ open: Int) async throws {
         // The second end's limits are the receiver's.
         var limits = NodeLimits().session
-        // What the bandwidth-delay product is on a busy machine is anybody's guess: the window stays what it is at
-        // first, or is from the beginning what it may become.
+        // Nobody knows the bandwidth-delay product on a busy machine. The window therefore keeps its first size, or has
+        // its largest size from the beginning.
         limits.maximumStreamWindow = open * ChunkRecord.plainSize
         let (origin, receiver) = try await connectedPair(on: EventLoop(name: "origin"), limits: limits)
         let asked = try await receiver.open([1], window: limits.maximumStreamWindow)
@@ -43,7 +43,7 @@ struct OpenRangesTests {
             #expect(read?.count == record)
             // Credit is told of a quarter of a window at once.
             guard noted.isMultiple(of: (open + 3) / 4) else { continue }
-            // What credit allows leaves, and no byte more.
+            // The origin sends all that credit allows, and no byte more.
             let left = document.count - (noted + open) * record
             #expect(try await answered.drained(to: left) == left, "\(noted) chunks are noted")
         }
@@ -52,7 +52,7 @@ struct OpenRangesTests {
         await receiver.close()
     }
 
-    /// What other connections leave: all, what the second device has, or the floor of each.
+    /// Other connections leave all, the share of a second device, or the floor of each.
     @Test(
         "Documents whose chunks are not written hold up nothing that an application looks at meanwhile",
         arguments: [0, 1, 40])

@@ -120,7 +120,7 @@ struct OutdatedDevicesTests {
     }
 
     /// Whoever is on the network can say anything under any name.
-    @Test("What a revoked device announced once, sent again under a device's own name, does not silence that device")
+    @Test("A revoked device's old announcement, sent again under a device's own name, does not silence that device")
     func revokedRecord() async throws {
         let scene = try Scene(known: true, isProved: true)
         let (device, revoked) = (scene.account.devices[1], scene.account.devices[2])
@@ -192,7 +192,7 @@ struct OutdatedDevicesTests {
         #expect(await scene.kept() == 1)
     }
 
-    @Test("What another device said once, sent again under the name of one that went, does not silence that one")
+    @Test("Another device's old announcement, sent again under the name of one that went, does not silence that one")
     func othersRecord() async throws {
         let scene = try Scene(known: true, isProved: true)
         let (device, other) = (scene.account.devices[1], scene.account.devices[3].account.identity)

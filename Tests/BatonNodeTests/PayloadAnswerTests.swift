@@ -15,7 +15,7 @@ import Testing
 
 @testable import BatonNode
 
-/// What the origin's application hears of a device that asked for its activity and did not take the answer.
+/// The origin's application hears of a device that asked for its activity and did not take the answer.
 @Suite("Answers that nobody takes", .timeLimit(.minutes(5)))
 struct PayloadAnswerTests {
     /// How a device goes.
@@ -57,7 +57,7 @@ struct PayloadAnswerTests {
         #expect(wasCancelled.withLock { $0 } == false)
     }
 
-    @Test("Who cancels, who does not wait any longer and who is lost are told apart", arguments: Going.allCases)
+    @Test("A cancelling, an impatient and a lost device are told apart", arguments: Going.allCases)
     func goes(_ how: Going) async throws {
         let scene = try await Scene()
         let claiming = Task { try await scene.offers.claim(scene.activity.id, by: scene.name) }
@@ -139,7 +139,7 @@ struct PayloadAnswerTests {
             (self.application, self.device, others) = (application, device, [applicationSide, deviceSide])
         }
 
-        /// What the application is asked.
+        /// The question to the application.
         func question() async throws -> IncomingStream {
             let questions = application.incoming.makeAsyncIterator()
             return try #require(await questions.next())

@@ -84,7 +84,7 @@ struct PeerTableTests {
         #expect(table.peers.count == 1)
     }
 
-    @Test("What stands from an earlier run counts for the rest of its time, and a repetition prolongs nothing")
+    @Test("A record of an earlier run counts for the rest of its time, and a repetition prolongs nothing")
     func standing() throws {
         var table = PeerTable()
         let advertised = try advertisement(1)
@@ -100,7 +100,7 @@ struct PeerTableTests {
         #expect(table.present.isEmpty)
     }
 
-    @Test("What had gone and is seen again says what it said, for the rest of its time")
+    @Test("A device that had gone and is seen again says the same as before, for the rest of its time")
     func back() throws {
         var table = PeerTable()
         let advertised = try advertisement(1, activity: 9, age: 5, others: 2)
@@ -136,7 +136,7 @@ struct PeerTableTests {
             receive(try advertisement(number, addresses: ["192.0.2.7"]), in: &table, unixTime: UInt64(number))
         }
         #expect(table.peers.count == 1 + PeerTable.boundUnprovedAtAddress)
-        // Who has said more than they stays as well.
+        // A device that has said more than they stays as well.
         #expect(try table.peers[device(1)] != nil && table.peers[device(2)] != nil && table.peers[device(249)] != nil)
     }
 
@@ -195,7 +195,7 @@ struct PeerTableTests {
         func rename(_ number: UInt8, _ name: String) throws {
             receive(try advertisement(number, name: name), in: &table, instance: "\(number)")
         }
-        // What it was called before it was proved is nobody's word.
+        // Nobody vouches for the name that it had before it was proved.
         try rename(1, "early")
         try rename(1, "host2")
         table.prove(one)
@@ -274,7 +274,7 @@ struct PeerTableTests {
         // A known one needs no room.
         receive(try advertisement(0), in: &table, instance: "0", unixTime: 1000)
         #expect(table.peers.count == PeerTable.bound)
-        // One that has gone goes before one that is there, however old.
+        // A device that has gone makes room before one that is there, however old.
         table.remove(instance: "5")
         receive(try advertisement(200), in: &table, instance: "200", unixTime: 2000)
         #expect(table.peers.count == PeerTable.bound)

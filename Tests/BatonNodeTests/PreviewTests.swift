@@ -19,7 +19,7 @@ import Testing
 struct PreviewTests {
     private static let desktop = PeerName(id: "desktop", name: "desktop")
 
-    @Test("Who reads one document slowly, or not at all, keeps nobody from reading another of the same device")
+    @Test("A slow or stopped reader of one document keeps nobody from reading another of the same device")
     func slowReader() async throws {
         let parts = try NodeParts(TestAccount(devices: 1))
         let documents = parts.documents

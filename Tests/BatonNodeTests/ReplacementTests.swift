@@ -46,7 +46,7 @@ struct ReplacementTests {
 
         let clock = ContinuousClock()
         for number in 1...2 {
-            // What takes its place ends the wait for all who wait.
+            // Its replacement ends the wait for all devices that wait.
             await offers.withdraw(first.id)
             let asked = (0..<2).map { _ in
                 Task {

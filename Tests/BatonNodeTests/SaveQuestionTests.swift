@@ -13,8 +13,8 @@ import Testing
 
 @testable import BatonNode
 
-/// What an application is asked when devices take its activity over: one question at a time, each for all who wait
-/// then.
+/// An application is asked to save when devices take its activity over: one question at a time, each for all devices
+/// that wait then.
 @Suite("Questions to save", .timeLimit(.minutes(5)))
 struct SaveQuestionTests {
     @Test("Devices that come while an application saves share its next question, and no state from before they came")
@@ -62,7 +62,7 @@ struct SaveQuestionTests {
 
     @Test("A question without an answer fails those that it was for: those who wait have the whole time again")
     func hanging() async throws {
-        // What the library waits for, and what the code has; two questions, before an asker's 15 s.
+        // The library adds half a second to the 5 s of the code; two questions fit before an asker's 15 s.
         #expect(Offers.saveDeadline == .milliseconds(5500))
         let scene = try await Scene(saveDeadline: .seconds(6))
         let start = ContinuousClock.now
@@ -180,7 +180,7 @@ private actor Scene {
     let node: Connection
     private let application: Connection
     private let questions: AsyncStream<IncomingStream>
-    /// What the application was told of takeovers that failed.
+    /// The errors of failed takeovers that the application was told.
     private(set) var failures: [HandoffError.Code] = []
     private var telling: Task<Void, Never>?
 
@@ -218,7 +218,7 @@ private actor Scene {
         get async { await offers.core.claims.count { $0.state == .waiting || $0.state == .asked } }
     }
 
-    /// What the application is asked next.
+    /// The next question to the application.
     func question() async throws -> Question {
         for await incoming in questions {
             guard case .willSave(let request) = try WireRequest.decode(incoming.request) else { continue }

@@ -12,7 +12,7 @@ import Testing
 @Suite("Spliced streams", .timeLimit(.minutes(5)))
 struct SpliceTests {
     @Test(
-        "What is not read waits in its place of the budget, and where there is none piece by piece",
+        "Unread bytes wait in their place of the budget, or piece by piece if there is none",
         arguments: [256 << 10, 0])
     func room(bytes: Int) async throws {
         let loop = EventLoop(name: "node")
@@ -98,7 +98,7 @@ struct SpliceTests {
         }
         #expect(read == content)
         #expect(failure == (code == .noError ? nil : .reset(code)))
-        // Who goes on writing is told.
+        // A side that goes on writing is told.
         try await eventually("it is refused") {
             do throws(TransportError) {
                 try await end.write(Buffer(copying: [1]))

@@ -81,7 +81,7 @@ struct StallWatchTests {
         }
     }
 
-    @Test("One that does not end then either is given up")
+    @Test("A transfer that does not end then either is given up")
     func shorteningHelpsNothing() async throws {
         let asked = Lock(0)
         let shorten: @Sendable () async -> Void = { asked.withLock { $0 += 1 } }

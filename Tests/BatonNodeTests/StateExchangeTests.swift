@@ -295,7 +295,7 @@ struct StateExchangeTests {
     }
 
     /// Its advertisements, by which it would be found, may be sealed with keys that this device does not have.
-    @Test("Who is connected is told of a new list at once, announced or not, and again where it does not take it over")
+    @Test("A connected device is told of a new list at once, announced or not, and again if it does not take it over")
     func toldAtOnce() async throws {
         let scene = try await Scene()
         let connection = try await scene.connect()

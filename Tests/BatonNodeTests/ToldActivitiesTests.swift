@@ -7,7 +7,7 @@ import Testing
 
 @testable import BatonNode
 
-@Suite("What the user was told of")
+@Suite("The activities that the user was told of")
 struct ToldActivitiesTests {
     private func listing(_ number: Int, device: String = "a") -> WireActivityListing {
         .with {
@@ -17,7 +17,7 @@ struct ToldActivitiesTests {
         }
     }
 
-    @Test("What is there no more is told as removed, and what is back is not")
+    @Test("An activity that has gone is told as removed, and one that is back is not")
     func gone() {
         var told = ToldActivities()
         #expect(told.gone(besides: []) == [])

@@ -6,16 +6,16 @@ import Testing
 
 @testable import BatonNode
 
-/// What another device is told of a failure on this one.
+/// The errors that another device is told when something fails on this one.
 @Suite("Failures as other devices are told them")
 struct ToldErrorTests {
-    /// Those that name the document as the other device does.
+    /// The errors that name the document as the other device does.
     private static let ofDocument: Set<DocumentError.Code> = [
         .sourceChanged, .badRange, .checksumMismatch, .incomplete, .excess, .basisChanged, .badRecord, .busy,
         .cancelled, .systemUnsuitable,
     ]
 
-    @Test("Whatever fails with a document, no place on this device is told", arguments: DocumentError.Code.allCases)
+    @Test("No failure of a document tells a place on this device", arguments: DocumentError.Code.allCases)
     func places(_ code: DocumentError.Code) {
         let place = "/home/somebody/secret"
         let error = HandoffError(DocumentError(code, place))

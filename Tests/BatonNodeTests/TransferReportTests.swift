@@ -10,7 +10,7 @@ import Testing
 
 @Suite("What is known of a transfer", .timeLimit(.minutes(5)))
 struct TransferReportTests {
-    @Test("What the other device said counts for so long as it says anything")
+    @Test("The other device's reports count for as long as it says anything")
     func hearsay() {
         #expect(TransferReport.hearsayLife == .seconds(3))
         let start = Instant.now
@@ -23,7 +23,7 @@ struct TransferReportTests {
         #expect(report.progress(now: start + .seconds(6)).bottleneck == .diskThere)
     }
 
-    @Test("What came over the link in all attempts never becomes less, whenever it is asked for")
+    @Test("The count of bytes over the link in all attempts never becomes less, whenever it is asked for")
     func received() async {
         let latest = LatestProgress()
         let attempts = 20_000

@@ -63,7 +63,7 @@ struct TransferRetryTests {
             let verdict = retry.verdict(on: error(code), now: start + .seconds(621))
             #expect(verdict == .waitForDevice(until: start + .seconds(1220)), "\(code)")
             #expect(retry.verdict(on: error(code), now: start + .seconds(1220)) == .giveUp, "\(code)")
-            // What was told before a byte came begins nothing anew.
+            // A message from before the first byte begins nothing anew.
             retry.note(bytes: 1, told: start + .seconds(620), now: start + .seconds(1300))
             #expect(retry.verdict(on: error(code), now: start + .seconds(1899)) != .giveUp, "\(code)")
             #expect(retry.verdict(on: error(code), now: start + .seconds(1900)) == .giveUp, "\(code)")
@@ -97,7 +97,7 @@ struct TransferRetryTests {
         }
         var again = retry
         #expect(retry.verdict(on: error(.timedOut), now: start + .seconds(6)) == .giveUp)
-        // One that was away in between begins anew.
+        // A device that was away in between begins anew.
         #expect(again.verdict(on: error(.timedOut), now: start + .seconds(60)) != .giveUp)
 
         var busy = TransferRetry(now: start)
@@ -132,14 +132,14 @@ struct TransferRetryTests {
             verdicts.append(retry.verdict(on: error(.documentChanged), now: start + .seconds(number)))
         }
         #expect(verdicts.dropLast().allSatisfy { $0 != .giveUp } && verdicts.last == .giveUp)
-        // One that grows may change for as long as it is followed.
+        // A growing document may change for as long as it is followed.
         var growing = TransferRetry(now: start)
         for number in 0..<100 {
             growing.note(bytes: UInt64(1000 + number), now: start)
             #expect(
                 growing.verdict(on: error(.documentChanged), now: start) == .describeAgain(after: .milliseconds(500)))
         }
-        // What comes of a smaller version keeps the wait for its device from ending all the same.
+        // The bytes of a smaller version still keep the wait for its device from ending.
         var smaller = TransferRetry(now: start)
         smaller.note(bytes: 1000, now: start)
         smaller.note(bytes: 10, now: start + .seconds(500))

@@ -14,8 +14,8 @@ import Testing
 @testable import BatonDocuments
 @testable import BatonNode
 
-/// What an origin is told while it sends a document.
-@Suite("What an origin is told of its document", .timeLimit(.minutes(5)))
+/// An origin receives reports while it sends a document.
+@Suite("The reports to an origin about its document", .timeLimit(.minutes(5)))
 struct UpstreamWriterTests {
     /// The one who asks, as the origin knows it.
     private static let phone = PeerName(id: "phone", name: "phone")
@@ -48,7 +48,7 @@ struct UpstreamWriterTests {
         let tree = try Self.tree(files: 200, folders: 5_000)
         let told = Lock(0)
         try await fetch(tree, against: copies, window: 1 << 20, to: "first") { stream in
-            // What came until all of it was there.
+            // The reports that came until all of it was there.
             for try await record in stream.records(of: WireDocumentUpstream.self) {
                 told.withLock { $0 += (try? record.serializedData().count + 1) ?? 0 }
                 if record.report.verifiedBytes == tree.size { break }
@@ -142,7 +142,7 @@ struct UpstreamWriterTests {
     /// How a document was fetched.
     private struct Outcome {
         var isFetched = false
-        /// What the offering application was told.
+        /// The messages to the offering application.
         var told: [WireOfferEvent.OneOf_Kind] = []
         /// The longest time in which nothing was new.
         var longestPause = Duration.zero

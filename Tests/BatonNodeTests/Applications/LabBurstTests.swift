@@ -33,7 +33,7 @@ struct LabBurstTests {
         try await watch.listed("Quiet")
         let quiet = try #require(try await lab.run(2, "activities", "--json").events.first?.id)
 
-        // Whoever takes it over asks for the state.
+        // A device that takes it over asks for the state.
         let saving = Task { for number in 1... { try await origin.save(nth: number, page: number) } }
         defer { saving.cancel() }
         for name in ["A", "B"] {

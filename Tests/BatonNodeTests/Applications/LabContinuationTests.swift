@@ -38,7 +38,7 @@ struct LabContinuationTests {
         #expect(
             told.map(\.event) == ["ready", "willContinue", "continue", "streamOpened", "end", "echoed"], "\(told)")
         #expect(told[1].type == LabManifest.type)
-        // What the origin saved when it was asked, and not what it offered.
+        // This is the state that the origin saved when it was asked, and not the one that it offered.
         #expect(told[2].userInfo?.page == 2)
         #expect(told[2].title == "Python's note" && told[2].version == 1)
         let asked = try log(1).map(\.event)
@@ -170,13 +170,13 @@ struct LabContinuationTests {
         let accepted = try await accept.end()
         #expect(accepted.status == 0, "\(accepted)")
         try await origin.event("wasContinued")
-        // One that was gone before it asked is told of to nobody.
+        // If a takeover was gone before it asked, nobody is told of it.
         let failures = origin.events.filter { $0.event == "failed" }
         #expect((1...4).contains(failures.count) && failures.allSatisfy { $0.code == 3072 }, "\(failures)")
         #expect(origin.count("willSave") == asked + 1)
     }
 
-    @Test("Who shows the waiting is obeyed: the command says nothing of what the application shows")
+    @Test("An application that shows the waiting is obeyed: the command says nothing of it")
     func shown() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
@@ -380,7 +380,7 @@ struct LabContinuationTests {
             _ = try await origin.nth("written", number)
         }
         _ = try await reader.nth("data", 4)
-        // Whatever else could come has come before the answer to this.
+        // Anything else that could come has come before the answer to this.
         reader.send("nonsense")
         try await reader.event("error") { $0.message?.contains("not JSON") == true }
         #expect(reader.count("data") == 4)
@@ -395,7 +395,7 @@ struct LabContinuationTests {
         }
         #expect(try await reader.event("streamFailed").code == 46001)
         #expect(sent > 4)
-        // Who does not read hears of the abort when it reads on.
+        // A side that does not read hears of the abort when it reads on.
         try await eventually("the origin hears of it") {
             origin.send(#""do":"ack","stream":"\#(incoming)""#)
             return origin.count("streamFailed") == 1

@@ -50,7 +50,7 @@ struct LabHandoffSwitchTests {
         #expect(waited.contains("baton handoff on --application org.example.reader"), "\(waited)")
         // Another application that continues it makes it listed, for who watches as well.
         let watch = try lab.watch(2)
-        // What comes now is added, and was not there in the beginning.
+        // The event that comes now says that it is added: it was not listed in the beginning.
         try await watch.event("listed")
         let other = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.other"))
         try await watch.listed("Note")

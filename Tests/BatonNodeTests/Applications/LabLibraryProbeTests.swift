@@ -4,7 +4,7 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// What Swift says and JSON lines do not, between two real nodes: by `library-probe`, an application of the library.
+/// Tests between two real nodes that need Swift, not JSON lines: `library-probe` is an application of the library.
 @Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabLibraryProbeTests {
     @Test("Responders and didUpdate gather the state at takeover; the target identifier chooses what is restored")

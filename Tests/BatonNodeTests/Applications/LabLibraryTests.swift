@@ -4,8 +4,8 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// The rules of the library between two real nodes: what an application says of its activity on one host, and what the
-/// other host's list, its application and the first one's delegate make of it.
+/// The rules of the library between two real nodes. An application says something of its activity on one host. The
+/// tests look at the other host's list, its application and the first one's delegate.
 @Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabLibraryTests {
     @Test("Required keys, too much user info at takeover, the warning above 3 KB: each side hears of it by its code")
@@ -165,7 +165,7 @@ struct LabLibraryTests {
         let incoming = try await origin.event("streamOpened").stream ?? ""
         origin.send(#""do":"write","stream":"\#(incoming)","text":"hello""#)
         #expect(try await reader.event("data").data == Data("hello".utf8).base64EncodedString())
-        // Who continued it before has them as well: the origin decides when it is asked.
+        // A device that continued it before has them as well: the origin decides when it is asked.
         reader.send(#""do":"openStream","activity":"\#(without)","stream":"d""#)
         try await reader.event("streamOpened") { $0.stream == "d" }
         _ = try await origin.nth("streamOpened", 2)
@@ -188,7 +188,7 @@ struct LabLibraryTests {
         try await reader.event("streamOpened") { $0.stream == "e" }
         _ = try await origin.nth("streamOpened", 3)
         origin.send(#""do":"update","activity":"Without","supportsContinuationStreams":false"#)
-        // What was sent before has been done when this is answered.
+        // When this is answered, everything sent before has been done.
         origin.send("nonsense")
         try await origin.event("error") { $0.message?.contains("not JSON") == true }
         reader.send(#""do":"openStream","activity":"\#(without)","stream":"f""#)
@@ -212,7 +212,7 @@ struct LabLibraryTests {
         #expect(failed.message?.contains("the application that offers it did not answer") == true, "\(failed)")
     }
 
-    @Test("What becomes of a takeover is told although another activity has become current meanwhile")
+    @Test("The outcome of a takeover is told although another activity has become current meanwhile")
     func overtaken() async throws {
         let pair = try await LabPair()
         defer { pair.lab.down() }
@@ -243,7 +243,7 @@ struct LabLibraryTests {
         #expect(origin.count("wasContinued") == 1)
     }
 
-    @Test("What an application did not handle is notHandled on both sides")
+    @Test("An activity that an application did not handle is notHandled on both sides")
     func notHandled() async throws {
         let pair = try await LabPair()
         defer { pair.lab.down() }

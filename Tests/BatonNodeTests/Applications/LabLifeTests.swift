@@ -7,7 +7,7 @@ import Testing
 /// How an activity lives, as another host sees it: whose it is no more, it is off the list and cannot be taken.
 @Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabLifeTests {
-    @Test("Who resigns leaves the list and comes back; the last responder's end and a document's closing are for good")
+    @Test("An activity that resigns can come back; the last responder's end and a document's closing are for good")
     func leaving() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }

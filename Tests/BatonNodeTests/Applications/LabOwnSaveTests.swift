@@ -20,7 +20,7 @@ struct LabOwnSaveTests {
         try await origin.save(nth: 2, page: 7)
         #expect(try await reader.nth("continue", 1).userInfo?.page == 7)
 
-        // What it is to hear of the first handoff waits behind one more save of its own, and a second device does.
+        // The origin hears of the first handoff only after one more save of its own. A second device waits for it too.
         origin.offer("Note", #","needsSave":true"#)
         _ = try await origin.nth("willSave", 3)
         try await reader.continue(nth: 1)

@@ -51,7 +51,7 @@ struct LabSilentOriginTests {
         let told = try await reader.event("didFailToContinue")
         #expect([4609, 4610].contains(told.code ?? 0), "\(told)")
         _ = try lab.lab.command("link", "2", "up")
-        // What the other device says when it is back, or that it was not back in time.
+        // The other device gives its error when it is back, or it was not back in time.
         let failed = try await origin.event("failed", within: .seconds(80))
         #expect([4609, 4610].contains(failed.code ?? 0) && failed.device == "desktop", "\(failed)")
         #expect(origin.count("wasContinued") == 0)

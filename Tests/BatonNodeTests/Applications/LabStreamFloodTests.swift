@@ -7,7 +7,7 @@ import Testing
 
 @testable import BatonNode
 
-/// What programs of one user can do to the connection that they share with all others.
+/// Programs of one user try to harm the connection that they share with all others.
 @Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabStreamFloodTests {
     @Test("Three programs that open and abort streams as fast as they can end nobody's stream, document or connection")

@@ -115,7 +115,7 @@ struct LabWebPageTests {
                 .compactMap { BridgeLine(String($0)) }
         }
 
-        /// What the web host was asked.
+        /// The requests that the web host received.
         var requests: [String] {
             ((try? String(contentsOf: web.appendingPathComponent("requests"), encoding: .utf8)) ?? "")
                 .split(separator: "\n").map(String.init)
@@ -152,7 +152,7 @@ struct LabWebPageTests {
                 #""do":"becomeCurrent","activity":"page","type":"\#(type)","webpageURL":"\#(Self.page)","#
                     + #""userInfo":{"page":1}"#)
             let accepting = try scene.lab.start(2, "accept", "--wait", "30", wrapper: scene.desktop.wrapper)
-            // What the application saves does not go either.
+            // The state that the application saves does not go either.
             try await origin.save(page: 2)
             let accepted = try await accepting.end()
             #expect(accepted.status == 0, "\(accepted)")
@@ -368,7 +368,7 @@ struct LabWebPageTests {
         #expect(scene.desktop.opened == (why == .browserDeclines ? ["1:\(Self.page)"] : []))
     }
 
-    /// What an application does in place of continuing a page.
+    /// How an application fails to continue a page.
     enum Failing: CaseIterable {
         case declines, dies, doesNotHandle, neverRegisters
     }

@@ -162,7 +162,7 @@ struct LabDoctorTests {
         #expect(answer.causes == ["blockedIn5353"], "\(answer.text)")
     }
 
-    @Test("What the doctor says against a firewall opens it", .nightly, arguments: ["ufw", "firewalld"])
+    @Test("The doctor's advice against a firewall opens it", .nightly, arguments: ["ufw", "firewalld"])
     func firewalls(_ name: String) async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }

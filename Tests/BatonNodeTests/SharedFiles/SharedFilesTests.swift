@@ -58,12 +58,12 @@ struct SharedFilesTests {
             try DocumentSource.inspect(FilePath(path + "/" + name))
         }
 
-        /// What one URL becomes on the origin.
+        /// The translation of one URL on the origin.
         func outgoing(_ url: String, document: DocumentSource? = nil) async throws -> String? {
             try await origin.outgoing(["k": .url(url)], document: document).userInfo.entries["k"]?.url
         }
 
-        /// What one URL becomes on the other device.
+        /// The translation of one URL on the other device.
         func incoming(_ url: String, hasDocument: Bool = false, takesLocal: Bool = true) async throws -> String? {
             try await arrival(url, hasDocument: hasDocument, takesLocal: takesLocal).payload.userInfo.entries["k"]?.url
         }
@@ -101,7 +101,7 @@ struct SharedFilesTests {
         #expect(
             try await scene.incoming("baton-root:///Documents/inner/c#4") == scene.url("there/Documents/inner/c") + "#4"
         )
-        // What keeps the folders the same may be behind.
+        // The program that keeps the folders the same may be behind.
         #expect(
             try await scene.incoming("baton-root:///Documents/a%20b") == "file://\(scene.path)/there/Documents/a%20b")
         #expect(try await scene.incoming("baton-root:///Documents/inner/") == scene.url("there/Documents/inner/"))
@@ -241,7 +241,7 @@ struct SharedFilesTests {
         #expect(arrival.localDocument?.path.string == scene.path + "/there/Documents/inner/c")
         #expect(arrival.localDocument?.size == 3)
         #expect(arrival.payload.userInfo.entries["k"]?.url == scene.url("there/Documents/inner/c"))
-        // Whoever named a destination wants it there.
+        // A user who named a destination wants it there.
         let fetched = try await scene.arrival(try #require(url), hasDocument: true, takesLocal: false)
         #expect(fetched.localDocument == nil && fetched.payload.userInfo.entries["k"]?.url == "baton-document:")
         // Where it is missing, a link leads out, or the folder is not shared, it is fetched.
@@ -325,7 +325,7 @@ struct SharedFilesTests {
         try await mayUse("here/Docs/leak")
         await expectRefused(.accessRefused, "no shared folder") { try await mayUse("elsewhere/out", "org.example.b") }
         await expectRefused(.accessRefused, "no shared folder") { try await mayUse("elsewhere/out", nil) }
-        // What lies there now was not what was given.
+        // This is no longer the file that the application was given.
         try FileManager.default.removeItem(atPath: scene.path + "/elsewhere/out")
         try scene.link("elsewhere/out", to: "second")
         await expectRefused(.accessRefused, "no shared folder") { try await mayUse("elsewhere/out") }

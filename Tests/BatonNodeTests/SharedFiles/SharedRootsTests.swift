@@ -26,7 +26,7 @@ struct SharedRootsTests {
     }
 
     @Test(
-        "What is wrong is said with its place",
+        "An error is said with its place",
         arguments: [
             ("Documents", "line 1, column 1: NAME=FOLDER was expected"),
             ("\n =/x", "line 2, column 2: \"\" is no name: \(names)"),

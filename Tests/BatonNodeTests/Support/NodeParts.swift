@@ -16,7 +16,7 @@ import SystemPackage
 @testable import BatonNode
 @testable import BatonWeb
 
-/// What a node of an account's first device is made of. It neither listens nor announces itself, and hears what the
+/// The parts of a node of an account's first device. It neither listens nor announces itself, and hears what the
 /// test lets be announced.
 struct NodeParts {
     let account: TestAccount
