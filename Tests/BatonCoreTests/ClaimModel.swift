@@ -80,7 +80,7 @@ struct ClaimModel {
     private let hasDocument: Bool
     private(set) var faults: Int
     private var lastName: UInt64 = 0
-    /// What the origin's application was told of each claim.
+    /// The outcomes that the origin's application heard for each claim.
     private var told: [UInt64: [String]] = [:]
     private var isQuiet: Bool { network.isEmpty && devices.allSatisfy { $0.work == .nothing } }
     private var commits: Int { told.values.joined().count { $0 == "continued" } }

@@ -18,7 +18,7 @@ struct PinnedInstancesTests {
         for number in 0..<PinnedInstances.boundPerDevice {
             #expect(pinned.add("\(number)", of: devices[0], isProved: proved) == nil)
         }
-        // First again: it is no longer the one that was first longest ago.
+        // Instance 0 is first again, so another one was first longest ago.
         #expect(pinned.add("0", of: devices[0], isProved: proved) == nil)
         #expect(pinned.add("new", of: devices[0], isProved: proved) == "1")
         #expect(pinned.contains("0") && pinned.contains("new") && !pinned.contains("1"))

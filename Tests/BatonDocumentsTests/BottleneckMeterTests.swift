@@ -94,7 +94,7 @@ struct BottleneckMeterTests {
         #expect(simulation.bottleneck == stage)
         simulation.pass(60_000)
         #expect(simulation.bottleneck == stage)
-        // What it was in truth is known when it has ended.
+        // The true cause is known when the wait has ended.
         simulation.meter.add(.processor, .seconds(63), now: simulation.now)
         simulation.meter.begin(other, now: simulation.now)
         #expect(simulation.bottleneck == .processor)

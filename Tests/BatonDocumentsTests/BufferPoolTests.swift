@@ -151,7 +151,7 @@ struct BufferPoolTests {
     }
 }
 
-/// What concurrent tasks did, in order.
+/// The results of concurrent tasks, in order.
 actor OrderedResults {
     private(set) var values: [Int] = []
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import BatonDocuments
 
-/// What one attempt to do something with a file came to: 0, or the error number.
+/// The result of one attempt to use a file: 0, or the error number.
 private func outcome(_ attempt: () -> Int32) -> Int32 {
     let value = attempt()
     if value < 0 { return errno }
@@ -31,8 +31,8 @@ struct ConfinementTests {
             in: try folder ?? DestinationFolder(fixture.folder), ledger: fixture.ledger)
     }
 
-    /// What a thread that wrote where a peer likes could try: read a key, plant a file, replace, remove, move out,
-    /// link, run, list.
+    /// A thread that a peer controls could try these: read a key, plant a file, replace, remove, move out, link, run,
+    /// list.
     private func attempts(outside: FilePath, inside: FilePath) -> [(name: String, attempt: @Sendable () -> Int32)] {
         let (secret, planted) = (outside.appending("secret").string, outside.appending("planted").string)
         let (folder, within) = (outside.string, inside.appending("report").string)

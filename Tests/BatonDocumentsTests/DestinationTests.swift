@@ -110,7 +110,7 @@ struct DestinationTests {
         let target = fixture.scratch.filePath.appending("target")
         if obstacle == .linkToFile { #expect(try DocumentFixture.read(target) == [7]) }
         if obstacle == .linkToNowhere { #expect(access(target.string, F_OK) != 0) }
-        // What has come is kept, for when the obstacle is gone.
+        // The received content is kept until the obstacle is gone.
         #expect(fixture.names.count == 2 && fixture.names.contains("report.pdf"))
         #expect(fixture.records.count == 2)
     }

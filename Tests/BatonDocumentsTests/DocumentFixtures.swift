@@ -30,7 +30,7 @@ extension ScratchFolder {
     }
 }
 
-/// What the tests of documents share.
+/// Helpers that the document tests share.
 enum DocumentFixture {
     static let megabyte = 1 << 20
 

@@ -23,9 +23,9 @@ struct WriterFixture {
     }
 
     var document: FilePath { folder.appending("report.pdf") }
-    /// What stands in the destination folder.
+    /// The names in the destination folder.
     var names: [String] { DocumentFixture.names(in: folder) }
-    /// What the ledger remembers: records and journals.
+    /// The names of the ledger's records and journals.
     var records: [String] { DocumentFixture.names(in: scratch.filePath.appending("parts")) }
 
     func writer(_ size: Int, in other: FilePath? = nil) async throws -> DocumentWriter {

@@ -70,7 +70,7 @@ struct TransferProgressTests {
         progress.update(bytes: 100, now: at(2000))
         #expect(progress.bytes == 100 && progress.start == at(2000))
         #expect(progress.rate(now: at(2000)) == nil)
-        // What was there before, and how long it was under way, is no part of the rate.
+        // The rate leaves out earlier bytes and the time that they took.
         progress.update(bytes: 200, now: at(3000))
         #expect(progress.rate(now: at(3000)) == 100)
     }

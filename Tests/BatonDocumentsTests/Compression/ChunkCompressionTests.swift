@@ -142,7 +142,7 @@ struct ChunkCompressionTests {
         #expect(try content(of: good, size: size, with: &decompressor) == text)
     }
 
-    /// Whatever comes, nothing is written beyond the chunk, and the decompressor is as good as before.
+    /// A damaged frame writes nothing beyond the chunk, and the decompressor still works afterwards.
     @Test func damagedFramesDoNoHarm() throws {
         var generator = SeededGenerator()
         let seed = generator.description

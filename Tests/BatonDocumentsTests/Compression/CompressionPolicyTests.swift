@@ -48,7 +48,7 @@ struct CompressionPolicyTests {
     @Test func contentThatNoLongerShrinksIsPlainWithinASecond() {
         for (rate, ratio) in [
             (1.25e6, 0.3), (3e6, 0.3), (6e6, 0.3), (12.5e6, 0.3), (60e6, 0.3), (100e6, 0.3),
-            // What shrank to next to nothing weighs more.
+            // Content that shrank to almost nothing weighs more.
             (3e6, 0.05), (6e6, 0.05), (12.5e6, 0.05),
         ] {
             var simulation = LinkSimulation(rate: { _ in rate }, ratio: { $0 < 20 ? ratio : 1 })

@@ -70,7 +70,7 @@ struct ContentDefinedChunkerTests {
         #expect((16_000...22_000).contains(mean), "\(mean), \(generator)")
     }
 
-    /// What makes it worth its name: behind an insertion the cuts are the same places of the content again.
+    /// The content defines the cuts: after an insertion they fall at the same places of the content again.
     @Test func cutsFindBackBehindAnInsertion() {
         var generator = SeededGenerator()
         let seed = generator.description

@@ -83,7 +83,7 @@ struct DeltaDecoderTests {
         #expect(throws: DeltaError.tooManyOperations) { try decode(bytes + copy(0, 5, 1), size: most + 1) }
     }
 
-    /// Whatever comes: it ends, the operations cover the chunk and lie within the files, or it is refused.
+    /// The decoder ends on any input: it refuses, or the operations cover the chunk and lie within the files.
     @Test func noiseIsRefusedOrFits() {
         var generator = SeededGenerator()
         let seed = generator.description

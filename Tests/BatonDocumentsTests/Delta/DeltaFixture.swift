@@ -73,7 +73,7 @@ struct DeltaFixture {
         }
     }
 
-    /// What the receiver makes of them.
+    /// The content that the receiver decodes from the sent chunks.
     func decode(_ sent: [Sent]) throws -> [UInt8] {
         var content: [UInt8] = []
         for chunk in sent {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import BatonDocuments
 
-/// What changes in a folder while some of its files are sent, the rest having come before.
+/// A folder changes while some of its files are sent. The others arrived before.
 @Suite("Folder that changes")
 struct FolderChangeTests {
     enum Change: CaseIterable {

@@ -17,7 +17,7 @@ struct FolderDelta {
         writers = try WriterFixture()
     }
 
-    /// What an attempt came to.
+    /// The result of an attempt.
     struct Attempt {
         /// Bytes of records and signatures.
         var crossed = 0
@@ -141,7 +141,7 @@ struct FolderDeltaTests {
         let third = try await delta.attempt(source, interruptedAfter: 30 << 20)
         let fourth = try await delta.attempt(source)
         try delta.expectArrived(fourth, source)
-        // What was never there comes in any case.
+        // Content that never arrived crosses in any case.
         let crossed = second.crossed + third.crossed + fourth.crossed
         let again = crossed - 3 * DocumentFixture.megabyte
         #expect(again < size * 3 / 100, "\(again) bytes")

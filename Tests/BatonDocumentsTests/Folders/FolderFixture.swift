@@ -10,7 +10,7 @@ import Testing
 
 @testable import BatonDocuments
 
-/// What a folder holds, found out by the plain calls and not by the code under test.
+/// The content of a folder, read with plain calls and not by the code under test.
 struct FolderSnapshot: Equatable {
     enum Kind: Equatable {
         case file(content: [UInt8], isExecutable: Bool)
@@ -120,7 +120,7 @@ struct RandomFolder {
                 try fill(path, entry, depth: depth + 1)
                 try setTime(path)
             case 8:
-                // What it leads to need not be there.
+                // The link's target need not exist.
                 let sibling: [UInt8] = names.last ?? [0x78]
                 let target: [UInt8] = Bool.random(using: &random) ? sibling : Array("./x/y".utf8)
                 let isUpwards = depth > 0 && Bool.random(using: &random)
@@ -193,7 +193,7 @@ struct RandomFolder {
     }
 }
 
-/// What the tests of folders share.
+/// Helpers that the folder tests share.
 enum FolderFixture {
     /// Where a test makes parts by itself, with a ledger beside the destination.
     static func place(_ folder: FilePath, umask: mode_t = 0o022, ledger: FilePath? = nil) throws -> PartPlace {

@@ -57,7 +57,7 @@ struct FolderSpeedTests {
         print(
             "2,000 files: made in \(making), scanned in \(scanning), read in \(reading), written in \(writing),"
                 + " put in place in \(committing)")
-        // What each costs here is measured in the same run: work that grows with the square of their number shows.
+        // One run measures all costs, so work that grows with the square of the number of files shows.
         #expect(reading < making * 5 && writing < making * 10)
     }
 }

@@ -111,7 +111,7 @@ struct PermissionTests {
         #expect(try Self.mode(try await writer.commit()) == (isExecutable ? 0o700 : 0o600))
     }
 
-    /// What becomes of a part that could not be put in place when it had its final permissions.
+    /// The fate of a part that had its final permissions but could not be put in place.
     enum Fate: String, CaseIterable, Codable {
         case goesOn, isRemoved
     }

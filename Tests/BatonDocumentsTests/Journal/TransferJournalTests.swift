@@ -32,7 +32,7 @@ struct TransferJournalTests {
 
     private func open() throws -> TransferJournal { try #require(try TransferJournal.open(path)).journal }
 
-    /// What the journal says: chunks that are vouched for, and others.
+    /// The journal's content: chunks that it vouches for, and chunks that are unsure.
     private func content() throws -> (vouched: [Range<UInt64>], unsure: [UInt64]) {
         let content = try #require(try TransferJournal.content(at: path))
         for (chunk, checksum) in content.unsure { #expect(checksum == Self.checksum(chunk)) }

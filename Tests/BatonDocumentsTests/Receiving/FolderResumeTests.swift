@@ -11,7 +11,7 @@ import Testing
 @Suite("Going on with a folder")
 struct FolderResumeTests {
     let writers: WriterFixture
-    /// Of which each file's content follows: its seed is its version.
+    /// The files and their sizes. Each file's version is the seed of its content.
     static let sizes = [("a", 3 << 20), ("b", 100), ("in/c", 2 << 20), ("in/d", 0), ("in/e", 5000)]
 
     init() throws {

@@ -55,7 +55,7 @@ struct NoRoomForBothTests {
             in: try DestinationFolder(writers.folder), ledger: try ledger ?? self.ledger())
     }
 
-    /// What the next attempt at a version would ask for. It has given back the room for it.
+    /// The ranges that the next attempt at a version would ask for. The attempt gives back its room.
     private func missing(_ version: UInt64) async throws -> [Range<UInt64>] {
         let writer = try await writer(version: version)
         let missing = try await writer.missing()

@@ -62,7 +62,7 @@ struct PartOutputTests {
         }
         #expect(!output.isDirect && output.takesWholeChunks == isTaken)
         #expect(try content() == bytes)
-        // What the cache has of a range is dropped when that is written past it.
+        // A write that bypasses the cache drops the cached content of its range.
         let other = DocumentFixture.content(Self.chunk, seed: 2)
         try withAligned(other) { try output.write($0, to: file, at: 0) }
         #expect(try content() == other + bytes[Self.chunk...])
@@ -95,7 +95,7 @@ struct PartOutputTests {
         let mounted = try MountedFolder(ramfsAt: try scratch.makeFolder("ramfs"))
         let file = try open(in: mounted.path)
         #expect(!PartOutput(of: file, size: .max).takesWholeChunks)
-        // One that was said to take them.
+        // An output is told that the file system takes them.
         var output = PartOutput(alignment: 512)
         #expect(output.takesWholeChunks)
         let bytes = DocumentFixture.content(Self.chunk, seed: 3)

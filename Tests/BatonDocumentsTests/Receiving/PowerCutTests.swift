@@ -36,7 +36,7 @@ struct PowerCutTests {
             try content.note()
             #expect(content.end() == 30 << 20)
         }
-        // What a process does that is killed before it can say how it went.
+        // This stands for a process that is killed before it can report the result.
         let part = folder.appending(try #require(DocumentFixture.names(in: folder).first))
         do {
             let file = try SystemCalls.open(part, O_RDONLY)
@@ -69,7 +69,7 @@ struct PowerCutTests {
         try SystemCalls.call { mkdir(folder.string, 0o755) }
         let parts = mounted.path.appending("parts")
         let ledger = try PartFileLedger(stateFolder: parts)
-        // What was there before is on the disk.
+        // Everything written earlier is on the disk.
         sync()
         let tree = try DocumentFixture.tree(200 << 20, version: 1, isSparse: true)
         let header = JournalHeader(origin: DocumentFixture.origin, tree: tree)

@@ -64,7 +64,7 @@ struct ResumeTests {
         let path = try scratch.makeFile("document", DocumentFixture.content(64 << 20, seed: 9))
         await #expect(processExitsWith: .success) { [path = path.string as String] in
             let before = try DocumentFixture.readByteCount()
-            // What it is now is told again, and then the rest is asked for.
+            // The origin describes the document again, and then the receiver asks for the rest.
             let document = try DocumentScan.scan(FilePath(path))
             let pool = BufferPool(budget: 4 << 20)
             let reader = try await DocumentReader.open(document, ranges: [60..<64])

@@ -7,7 +7,7 @@ import Testing
 
 @testable import BatonDocuments
 
-/// What another device hears of what lies here at its document's place, in a folder that both share.
+/// Another device hears about the copy that lies at its document's place in a shared folder.
 @Suite("Copies that nobody has named")
 struct SharedCopyTests {
     private let delta: FolderDelta
@@ -58,7 +58,7 @@ struct SharedCopyTests {
         try DocumentFixture.write(content(9), to: copy.appending("inner/name"))
         for size in sizes { try DocumentFixture.write(content(size), to: copy.appending("n\(size)")) }
         #expect(try await told(of: copy, for: document) == [Self.least, Self.least + 5])
-        // Whoever names the same folder means all of it.
+        // A receiver that names this folder itself means all of its files.
         let writer = try await DocumentWriter.create(
             try DocumentScan.scan(document).tree, from: DocumentFixture.origin,
             in: try DestinationFolder(delta.writers.folder),

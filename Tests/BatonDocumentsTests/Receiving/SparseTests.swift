@@ -30,7 +30,7 @@ struct SparseTests {
         let arrived = try await DocumentTransferTests.transfer(
             scanned, to: fixture.folder, ledger: fixture.ledger, pool: BufferPool())
         #expect(try DocumentFixture.read(arrived) == DocumentFixture.read(source))
-        // What a block has around a piece of data is not told from it.
+        // A block that holds some data counts as data throughout.
         #expect(try Self.allocated(arrived) <= 1 << 20 + 5 * (8 << 10) + 8192)
         fixture.expectOnly(["holes"])
     }

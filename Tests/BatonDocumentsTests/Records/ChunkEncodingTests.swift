@@ -5,7 +5,7 @@ import Testing
 
 @testable import BatonDocuments
 
-/// What a verifier found in a stream, as a list.
+/// The findings of a verifier in a stream.
 private struct Found: Equatable {
     var content: [UInt64: [UInt8]] = [:]
     var zeros: [UInt64] = []

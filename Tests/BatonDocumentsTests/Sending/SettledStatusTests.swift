@@ -89,7 +89,7 @@ struct SettledStatusTests {
         let file = try SystemCalls.open(path, O_RDONLY)
         #expect(try await eventually { try Self.byte(of: file, at: 0) == 2 })
         let source = try DocumentScan.scan(path)
-        // What the call comes to last is read first.
+        // The reader starts with the chunk that the call writes last.
         let last = UInt64(count - 1)
         var read: [UInt8] = []
         do {
