@@ -168,6 +168,25 @@ struct OwnActivitiesTests {
         #expect(scene.core.offers.isEmpty)
     }
 
+    @Test("An exclusive activity does not move if its application would not hear of it")
+    func unheard() throws {
+        for isStopping in [true, false] {
+            var scene = Scene()
+            let offer = try scene.offer(note, exclusively: true)
+            let id = scene.claim(note, by: "a")
+            if isStopping {
+                scene.decide { $0.stop() }
+            } else {
+                scene.decide { $0.fail(id, because: TestFailure(text: "changed")) }
+                scene.decide { $0.withdraw(offer) }
+                scene.decide { $0.goOn(id) }
+            }
+            #expect(throws: TestFailure(text: isStopping ? "stopping" : "notOffered")) {
+                try scene.decide { $0.setContinued(id, by: "a") }.get()
+            }
+        }
+    }
+
     @Test("What becomes of an activity that one device takes over twice is told by the claim")
     func twice() throws {
         var scene = Scene()

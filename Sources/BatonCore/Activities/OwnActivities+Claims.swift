@@ -5,8 +5,8 @@ import BatonProtocol
 /// The continuing devices' side of the offers: they ask for an activity, and hold a claim on it.
 ///
 /// A claim lasts until its holder releases it, or until its lease is over, which begins with the end of the
-/// connection on which it was presented last. Only one device at a time holds claims on an *exclusive* activity, and at most one of them
-/// is committed: see ``setContinued(_:by:)``. Withdrawing an activity takes no claim away.
+/// connection on which it was presented last. Only one device at a time holds claims on an *exclusive* activity, and at
+/// most one of them is committed: see ``setContinued(_:by:)``. Withdrawing an activity takes no claim away.
 ///
 /// An application is asked one question at a time. The answer is for all devices that waited when it was asked. A later
 /// device waits for the next question, because the answer under way may be older than its request. So each device has
@@ -95,16 +95,23 @@ extension OwnActivities {
     /// claims end, so no other claim of this offer is ever committed. The origin remembers the commit until the claim
     /// ends.
     package mutating func setContinued(_ id: ClaimID, by device: PeerName) -> Result<Void, W.Failure> {
-        present(id, by: device).map { claim in
-            guard claim.state != .continued else { return }
+        present(id, by: device).flatMap { claim in
+            guard claim.state != .continued else { return .success(()) }
+            let offer = offer(of: claim)
+            let isExclusive = offer?.activity.isExclusive == true
+            // An application that hears nothing more would offer the activity again, for instance at the next start.
+            if isExclusive, offer?.isClosed == true {
+                return .failure(stopped ?? W.failure(.notOffered))
+            }
             change(id) { $0.state = .continued }
             tell(.continued, of: id)
             effects.append(.changed(.continued(claim)))
-            guard offer(of: claim)?.activity.isExclusive == true else { return }
+            guard isExclusive else { return .success(()) }
             for other in claims where other.offer == claim.offer && other.id != id {
                 drop(other.id, because: W.failure(.notOffered))
             }
             move(claim.offer)
+            return .success(())
         }
     }
 
