@@ -6,9 +6,10 @@ import Synchronization
 
 /// The buffers of all documents of this process: one part of its budget, whatever the number of transfers.
 ///
-/// A transfer that finds no buffer waits in line until another gives one back, so memory stays within the budget. Reserved
-/// buffers are kept and used again; others go back to the ``BatonEventLoop/ByteBudget`` as soon as nobody waits for them.
-/// Safe to use from any thread; every operation blocks on a lock only. A caller has to release each buffer exactly once.
+/// A transfer that finds no buffer waits in line until another gives one back, so memory stays within the budget.
+/// Reserved buffers are kept and used again; others go back to the ``BatonEventLoop/ByteBudget`` as soon as nobody
+/// waits for them. Safe to use from any thread; every operation blocks on a lock only. A caller has to release each
+/// buffer exactly once.
 package final class BufferPool: Sendable {
     /// Bytes that all buffers together take where a pool has a budget of its own: 24 MiB by default.
     package static let defaultBudget = 24 << 20

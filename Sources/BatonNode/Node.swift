@@ -268,8 +268,8 @@ package final class Node {
             automatic: Task { await automatic.run() }, admissionControl: admissionControl)
     }
 
-    /// Tells other devices of changes to what is offered. A withdrawal and the offer that takes its place at once are one
-    /// announcement, because announcements are rationed.
+    /// Tells other devices of changes to what is offered. A withdrawal and the offer that takes its place at once are
+    /// one announcement, because announcements are rationed.
     private static func announce(
         _ changes: AsyncStream<Offers.Change>, of offers: Offers, by announcer: Announcer, _ logger: Logger
     ) async {

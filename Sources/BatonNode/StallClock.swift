@@ -4,8 +4,8 @@ import BatonProtocol
 
 /// When the wait that is under way is over its time: a pure value, told the time.
 ///
-/// Time in which the process stood still, as in a machine that was suspended, counts for no wait. The data that ends the
-/// wait may lie in the kernel, and had no chance to be read.
+/// Time in which the process stood still, as in a machine that was suspended, counts for no wait. The data that ends
+/// the wait may lie in the kernel, and had no chance to be read.
 struct StallClock: Sendable {
     /// What to do about the wait that is under way.
     enum Verdict: Sendable, Equatable {

@@ -108,8 +108,8 @@ extension UserActivity {
         set { change { $0.version = newValue } }
     }
 
-    /// Whether the activity moves to one device only; `false` by default. Once a device continues it, no other device is
-    /// offered it until it becomes current again.
+    /// Whether the activity moves to one device only; `false` by default. Once a device continues it, no other device
+    /// is offered it until it becomes current again.
     public var isExclusive: Bool {
         get { content.isExclusive }
         set { change { $0.isExclusive = newValue } }

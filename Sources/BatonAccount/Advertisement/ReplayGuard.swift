@@ -55,8 +55,8 @@ package struct ReplayGuard: Sendable, Equatable {
     /// Judges an opened advertisement, and remembers it if it is newer.
     ///
     /// - Parameter unixTime: Seconds since 1970 by this device's clock. If the clock was set since the advertisement
-    ///   came, an advertisement of an earlier run may count as ``Freshness/expired`` too soon. Its device sends the next
-    ///   one within five minutes.
+    ///   came, an advertisement of an earlier run may count as ``Freshness/expired`` too soon. Its device sends the
+    ///   next one within five minutes.
     package mutating func judge(_ advertisement: Advertisement, unixTime: UInt64) -> Freshness {
         judge(
             advertisement.device, epoch: advertisement.epoch, sequence: advertisement.sequence,

@@ -85,8 +85,9 @@ struct MulticastSocket {
         return descriptor
     }
 
-    /// Takes the next datagram, and tells where it came from. Nil when none waits. A response has to come from the port of
-    /// multicast DNS (RFC 6762, section 6). Any other datagram counts as empty, so that it counts for a caller's bound.
+    /// Takes the next datagram, and tells where it came from. Nil when none waits. A response has to come from the port
+    /// of multicast DNS (RFC 6762, section 6). Any other datagram counts as empty, so that it counts for a caller's
+    /// bound.
     static func receive(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, from source: inout sockaddr_storage
     ) -> Int? {

@@ -155,8 +155,8 @@ struct QueryBudget {
         release(name, from: instance.phase)
     }
 
-    /// The owner wants every record of the instance. A kept instance is not forgotten. Another one may be, for a new one
-    /// when there are too many.
+    /// The owner wants every record of the instance. A kept instance is not forgotten. Another one may be, for a new
+    /// one when there are too many.
     mutating func hear(_ name: String, isKept: Bool) {
         rejections[name] = nil
         guard var instance = instances[name] else { return }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Cuts a stream of bytes into pieces at places that the content alone decides. So an insertion moves the cuts behind it
-/// along with the bytes, and the other pieces stay what they were.
+/// Cuts a stream of bytes into pieces at places that the content alone decides. So an insertion moves the cuts behind
+/// it along with the bytes, and the other pieces stay what they were.
 ///
 /// FastCDC: the gear hash with normalised chunking (Xia et al., "FastCDC: a Fast and Efficient Content-Defined Chunking
-/// Approach for Data Deduplication", USENIX ATC 2016). For each byte, `hash = 2 * hash + gear[byte]` modulo 2^64. A piece
-/// ends after the byte
+/// Approach for Data Deduplication", USENIX ATC 2016). For each byte, `hash = 2 * hash + gear[byte]` modulo 2^64. A
+/// piece ends after the byte
 ///
 /// - from the minimum on, short of the average: where the hash's first `log2(average) + 2` bits are 0;
 /// - from the average on: where its first `log2(average) - 2` bits are 0;
 /// - at the maximum, and at the file's end.
 ///
-/// The hash of a piece starts as 0, 64 bytes before its minimum: unlike in the paper, no cut is decided by fewer than 64
-/// bytes. A pure value; each stream has one, and bytes may come in slices of any size.
+/// The hash of a piece starts as 0, 64 bytes before its minimum: unlike in the paper, no cut is decided by fewer than
+/// 64 bytes. A pure value; each stream has one, and bytes may come in slices of any size.
 package struct ContentDefinedChunker: Sendable, Hashable {
     /// How many bytes decide a cut.
     static let window = 64

@@ -2,10 +2,11 @@
 
 /// Says of chunk after chunk of a file which bytes the other device has already.
 ///
-/// The file is cut into pieces by its content, whatever the chunks. A piece that crosses a chunk's end is read ahead to its
-/// end once, and both chunks copy their part of it. Every byte is cut and hashed once.
+/// The file is cut into pieces by its content, whatever the chunks. A piece that crosses a chunk's end is read ahead to
+/// its end once, and both chunks copy their part of it. Every byte is cut and hashed once.
 ///
-/// One encoder serves the chunks of one file after the other, and has one owner. It holds a buffer of 64 KiB to read ahead.
+/// One encoder serves the chunks of one file after the other, and has one owner. It holds a buffer of 64 KiB to read
+/// ahead.
 package struct DeltaEncoder: ~Copyable {
     /// Bytes that are read ahead at once.
     package static let aheadSize = 64 << 10

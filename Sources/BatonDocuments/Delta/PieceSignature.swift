@@ -154,8 +154,8 @@ package struct PieceSize: Sendable, Hashable {
 
     /// The smallest size with which files of so many bytes together have at most `PieceSignature.limit` pieces.
     ///
-    /// Pieces of ordinary content are 1.1 times the average, so the limit is kept. Otherwise the last bases, which are the
-    /// smallest of a folder, are not used.
+    /// Pieces of ordinary content are 1.1 times the average, so the limit is kept. Otherwise the last bases, which are
+    /// the smallest of a folder, are not used.
     package static func forBases(totalSize: UInt64, fileCount: Int) -> PieceSize {
         let sizes = (smallest.exponent...largest.exponent).lazy.map(PieceSize.init(exponent:))
         let room = UInt64(max(0, PieceSignature.limit - max(0, fileCount)))

@@ -262,8 +262,8 @@ final class BasisFile: Sendable {
 package final class OlderCopy: Sendable {
     /// The most copies that a document can be built upon: 16.
     package static let limit = 16
-    /// The least size of a file of a copy that no user has named: 1 MiB. The other device hears digests of what is built
-    /// upon, and the content of a short file could be guessed by them.
+    /// The least size of a file of a copy that no user has named: 1 MiB. The other device hears digests of what is
+    /// built upon, and the content of a short file could be guessed by them.
     package static let leastSharedSize: UInt64 = 1 << 20
 
     enum Content: Sendable {

@@ -65,7 +65,8 @@ package enum Landlock {
     /// Confines the calling thread, and what it makes, for good: to a destination and to the folder of the records, to
     /// reading what is in folders that the user named, and to no network if the kernel can.
     ///
-    /// Call it only on a ``BatonEventLoop/PrivateThread``. Open descriptors stay usable, so each folder is given as one.
+    /// Call it only on a ``BatonEventLoop/PrivateThread``. Open descriptors stay usable, so each folder is given as
+    /// one.
     ///
     /// - Parameter version: the version of the interface to use; nil, the default, for the newest.
     static func confineThread(

@@ -128,13 +128,14 @@ extension SystemCalls {
 
 /// Writes one file of a part: past the page cache (`O_DIRECT`) where that pays, and through it otherwise.
 ///
-/// The page cache costs a copy of every byte and the making of pages. For 1 GiB in chunks the processor takes 0.5 s with
-/// the cache and 0.04 s without, and the last `fsync` has nearly nothing left to do.
+/// The page cache costs a copy of every byte and the making of pages. For 1 GiB in chunks the processor takes 0.5 s
+/// with the cache and 0.04 s without, and the last `fsync` has nearly nothing left to do.
 ///
-/// Only whole chunks go past the cache, in files of ``directSize`` or more: a smaller document is looked at at once, and is
-/// still in memory then. One descriptor does both, and its flag is changed, mostly twice for a file. The kernel keeps the
-/// cache and direct writes coherent (`generic_file_direct_write`, `iomap_dio_rw`). open(2) warns of a direct and a cached
-/// access at the same time. That does not happen here: one thread writes, and nobody maps a part into memory.
+/// Only whole chunks go past the cache, in files of ``directSize`` or more: a smaller document is looked at at once,
+/// and is still in memory then. One descriptor does both, and its flag is changed, mostly twice for a file. The kernel
+/// keeps the cache and direct writes coherent (`generic_file_direct_write`, `iomap_dio_rw`). open(2) warns of a direct
+/// and a cached access at the same time. That does not happen here: one thread writes, and nobody maps a part into
+/// memory.
 struct PartOutput {
     /// Files from this size on are written past the page cache: 32 MiB.
     static let directSize: UInt64 = 32 << 20

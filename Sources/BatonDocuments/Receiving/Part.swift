@@ -186,8 +186,8 @@ final class Part {
 
     /// Makes durable all that was written.
     ///
-    /// - Throws: `destinationFull`, `writeFailed`, ... All writes since the last success may be lost then. Linux tells an error
-    ///   of writing back only once: later calls succeed.
+    /// - Throws: `destinationFull`, `writeFailed`, ... All writes since the last success may be lost then. Linux tells
+    ///   an error of writing back only once: later calls succeed.
     func synchronize() throws(DocumentError) {
         let number = root.descriptor.rawValue
         do {

@@ -6,8 +6,8 @@ import SystemPackage
 /// Chooses the part that a transfer writes to: that of an earlier transfer of the same version, or a new one. Other
 /// parts of the document are built upon, or go if the disk has no room for both.
 struct PartChoice {
-    /// The most other parts that are kept beside the new one, the fullest: 2. Each takes the room of the whole document,
-    /// and its origin can say as often as it likes that it has changed.
+    /// The most other parts that are kept beside the new one, the fullest: 2. Each takes the room of the whole
+    /// document, and its origin can say as often as it likes that it has changed.
     static let olderLimit = 2
 
     /// See ``DocumentWriter/Start``.

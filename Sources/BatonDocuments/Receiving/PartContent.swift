@@ -218,8 +218,8 @@ final class PartContent {
     func end() -> UInt64 {
         guard !isOver else { return 0 }
         isOver = true
-        // This comes first: the state folder may be on the same disk, and the journal may need the room. A disk that has
-        // failed is not written to at the same places again.
+        // This comes first: the state folder may be on the same disk, and the journal may need the room. A disk that
+        // has failed is not written to at the same places again.
         if !hasFailed { giveBackRoom() }
         writeDown()
         guard keptByteCount > 0 else {

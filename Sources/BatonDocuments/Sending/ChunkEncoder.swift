@@ -72,7 +72,8 @@ struct ChunkEncoder: ~Copyable {
             try file.requireUnchanged()
             record[0] = ChunkRecord.Encoding.zeros.rawValue
             buffer.count += seal(record, ChunkRecord.headerSize, zeros.of(place.size))
-            // The link may be waited for behind zeros too. Tens of thousands of them fit in a buffer: one stands for all.
+            // The link may be waited for behind zeros too. Tens of thousands of them fit in a buffer: one stands for
+            // all.
             if takesCompressed, pending.isEmpty { pending.append((0, 0, nil)) }
             times.disk += .nanoseconds(MonotonicClock.nanoseconds() - start)
             return

@@ -143,13 +143,13 @@ extension DocumentTree {
 extension SystemCalls {
     /// The status of an open file that every later write changes.
     ///
-    /// A write sets the time of the file when it begins, and a store to a mapped page only if the page is on disk. So mapped
-    /// pages are write-protected, and writes under way are waited for, if something has the file open for writing. An edit
-    /// within the tick of the clock in which the file was changed leaves the time as it is. So the tick is waited for first,
-    /// which takes 4 ms as a rule. The caller has to notice changes meanwhile.
+    /// A write sets the time of the file when it begins, and a store to a mapped page only if the page is on disk. So
+    /// mapped pages are write-protected, and writes under way are waited for, if something has the file open for
+    /// writing. An edit within the tick of the clock in which the file was changed leaves the time as it is. So the
+    /// tick is waited for first, which takes 4 ms as a rule. The caller has to notice changes meanwhile.
     ///
-    /// Some edits are not seen: a store to a mapped file on tmpfs or an overlay, a direct write that was under way, and an
-    /// edit within a tick of a coarse clock (FAT: 2 s).
+    /// Some edits are not seen: a store to a mapped file on tmpfs or an overlay, a direct write that was under way, and
+    /// an edit within a tick of a coarse clock (FAT: 2 s).
     ///
     /// - Parameter sleep: waits so many microseconds; a test can do something meanwhile.
     static func settledStatus(

@@ -96,8 +96,8 @@ package actor DocumentReader {
         }
     }
 
-    /// Reads the next chunks' records into an empty buffer of `ChunkRecord.capacity`, if there are more: one whole chunk,
-    /// or as many small ones as fit.
+    /// Reads the next chunks' records into an empty buffer of `ChunkRecord.capacity`, if there are more: one whole
+    /// chunk, or as many small ones as fit.
     ///
     /// - Parameters:
     ///   - bottleneck: what the transfer waits for at this device, for the receiver to know.

@@ -81,7 +81,8 @@ package struct DocumentSource: Sendable, Hashable {
             let status = try SystemCalls.status(of: file)
             try requireRegular(status, path)
             let identity = FileIdentity(status)
-            // Files of the kernel (/proc) say 0 bytes and have more: they have no size that could be promised to a peer.
+            // Files of the kernel (/proc) say 0 bytes and have more: they have no size that could be promised to a
+            // peer.
             guard try identity.size > 0 || SystemCalls.isEmpty(file) else {
                 throw DocumentError(.notRegularFile, path.displayed)
             }

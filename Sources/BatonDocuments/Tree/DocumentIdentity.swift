@@ -24,8 +24,8 @@ package struct DocumentIdentity: Sendable, Hashable {
     }
 
     /// The identity of what is at a path: checksums (XXH3-128) of numbers of the file system, which are no secret.
-    /// Each selection of entries is a document of its own, so that the part of one is not spent on another. Its names belong
-    /// to its place, and nothing stands for the file.
+    /// Each selection of entries is a document of its own, so that the part of one is not spent on another. Its names
+    /// belong to its place, and nothing stands for the file.
     init(
         _ document: FileIdentity, at path: FilePath, called label: DocumentLabel,
         _ selection: DocumentSelection = .all

@@ -67,9 +67,9 @@ package struct AccountLookup: Sendable {
         self.secrets = secrets
     }
 
-    /// Looks for so long, or for a second after devices have answered, but three in all, and then until the devices that
-    /// were found have answered. It takes three times as long if so many names are announced that there was no time for
-    /// all. It ends at once if there is no DNS-SD responder.
+    /// Looks for so long, or for a second after devices have answered, but three in all, and then until the devices
+    /// that were found have answered. It takes three times as long if so many names are announced that there was no
+    /// time for all. It ends at once if there is no DNS-SD responder.
     @ControlLoop
     package func run(within limit: Duration) async -> Outcome {
         do {

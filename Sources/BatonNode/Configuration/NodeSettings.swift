@@ -5,7 +5,8 @@ import BatonProtocol
 package import BatonTransport
 package import SystemPackage
 
-/// The settings of the node that the user, or `baton node install`, writes: the file `node` in the configuration folder.
+/// The settings of the node that the user, or `baton node install`, writes: the file `node` in the configuration
+/// folder.
 ///
 /// The file has one line `port=PORT`, and comments that begin with `#`. The node reads it when it starts.
 package struct NodeSettings: Sendable, Hashable {

@@ -62,7 +62,8 @@ extension Handoff {
         await tell(continuing, of: error)
     }
 
-    /// Tells an application that the handoff has failed. An application that has not answered yet is not waited for again.
+    /// Tells an application that the handoff has failed. An application that has not answered yet is not waited for
+    /// again.
     func tell(_ application: ContinuingApplication, of error: HandoffError) async {
         // In a task of its own: who is told is told of a cancellation as well.
         let telling = Task { await application.didFail(error) }

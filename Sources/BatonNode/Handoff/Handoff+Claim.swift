@@ -137,8 +137,8 @@ extension Handoff {
 
     /// Whether something that the origin offers is the activity of this handoff.
     ///
-    /// A node that starts again gives new ids. Then the document counts: it is at the same place there, or it is the same
-    /// file under the same title. A file that has gone leaves its number to another one.
+    /// A node that starts again gives new ids. Then the document counts: it is at the same place there, or it is the
+    /// same file under the same title. A file that has gone leaves its number to another one.
     func isOf(_ activity: WireActivitySummary) -> Bool {
         activity.id == activityID
             || activity.type == plan.activity.type

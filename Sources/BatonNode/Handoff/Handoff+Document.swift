@@ -97,8 +97,8 @@ extension Handoff {
         return (path, description.tree.size)
     }
 
-    /// The copy of the document in a folder that both devices share, if a user has accepted it. The origin hears digests
-    /// of the copy, and none by a rule. A folder that hangs is not waited for.
+    /// The copy of the document in a folder that both devices share, if a user has accepted it. The origin hears
+    /// digests of the copy, and none by a rule. A folder that hangs is not waited for.
     private func sharedCopy(of description: DocumentDescription) async -> FilePath? {
         guard plan.rule == nil, !description.sharedURL.isEmpty else { return nil }
         let found = try? await withDeadline(

@@ -42,9 +42,9 @@ extension SharedFiles {
 
     /// This device's copy of a document that is fetched, whatever state of it that is: what it has need not be sent.
     ///
-    /// The origin says where it is and what it is called, and hears the digests of what is there. So it must be the file
-    /// that the user accepted by its name. A rule may not have accepted it (see ``Handoff``). Small files do not count
-    /// (``BatonDocuments/OlderCopy/leastSharedSize``).
+    /// The origin says where it is and what it is called, and hears the digests of what is there. So it must be the
+    /// file that the user accepted by its name. A rule may not have accepted it (see ``Handoff``). Small files do not
+    /// count (``BatonDocuments/OlderCopy/leastSharedSize``).
     ///
     /// - Parameters:
     ///   - url: what the document's origin calls it, `baton-document:` with a place.

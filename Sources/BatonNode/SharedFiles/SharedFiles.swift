@@ -6,7 +6,8 @@ import BatonMessages
 import Logging
 import SystemPackage
 
-/// Translates between files of this device and files of others: the shared folders, and the documents that were fetched.
+/// Translates between files of this device and files of others: the shared folders, and the documents that were
+/// fetched.
 ///
 /// A path never crosses. It has a thread of its own, because a shared folder may well be on a network that hangs.
 actor SharedFiles {

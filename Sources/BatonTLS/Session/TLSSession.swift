@@ -5,9 +5,9 @@ import COpenSSL
 
 /// One end of a TLS connection, memory to memory: one SSL, without socket, clock or thread.
 ///
-/// Ciphertext from the network goes in through ``receive(_:)``, and out through ``nextOutput(into:)``. Plaintext goes through ``write(_:)`` and ``read(into:)``. Check ``hasOutput`` after every call,
-/// because reading can cause output too. The owner calls ``handshake()`` until it is complete. A client calls it at
-/// once, because it sends first.
+/// Ciphertext from the network goes in through ``receive(_:)``, and out through ``nextOutput(into:)``. Plaintext goes
+/// through ``write(_:)`` and ``read(into:)``. Check ``hasOutput`` after every call, because reading can cause output
+/// too. The owner calls ``handshake()`` until it is complete. A client calls it at once, because it sends first.
 ///
 /// **A TLS 1.3 client completes before the server has verified its certificate.** The client's last flight carries its
 /// certificate. If the server refuses it, an alert arrives later, which a later ``read(into:)`` throws (`wrongAccount`,
