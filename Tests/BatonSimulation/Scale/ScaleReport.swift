@@ -10,8 +10,29 @@ package enum ScaleReport {
         let head = [
             "devices", "idle", "a change each 10 min", "all come in 1 min", "peak", "records kept", "to all", "99 %",
         ]
-        let table = [head] + rows
-        let widths = head.indices.map { column in table.map { $0[column].count }.max() ?? 0 }
+        return lines([head] + rows)
+    }
+
+    /// What real hosts sent, and what the model says instead.
+    package static func comparison(seed: UInt64) -> String {
+        let head = ["captured/modelled", "probes", "questions", "responses", "known answers", "bytes"]
+        var table = [head]
+        for capture in DiscoveryCapture.all {
+            let modelled = capture.modelled(seed: seed)
+            for part in DiscoveryCapture.Part.allCases {
+                guard let real = capture.parts[part], let model = modelled[part] else { continue }
+                let columns: [KeyPath<DiscoveryTraffic, Int>] = [
+                    \.probes, \.questions, \.responses, \.knownAnswers, \.bytes,
+                ]
+                table.append(
+                    ["\(capture.devices), \(part)"] + columns.map { "\(real[keyPath: $0])/\(model[keyPath: $0])" })
+            }
+        }
+        return lines(table)
+    }
+
+    private static func lines(_ table: [[String]]) -> String {
+        let widths = table[0].indices.map { column in table.map { $0[column].count }.max() ?? 0 }
         return table.map { row in
             zip(row, widths).map { String(repeating: " ", count: $1 - $0.count) + $0 }.joined(separator: "  ")
         }.joined(separator: "\n")
@@ -21,7 +42,7 @@ package enum ScaleReport {
     package static func idleTraffic(of devices: Int, seed: UInt64) -> Double {
         var idle = DiscoveryModel(devices: devices, seed: seed, changes: 0)
         idle.run(until: 7200, countingFrom: 3600)
-        return Double(idle.bytes) / 3600
+        return Double(idle.traffic.bytes) / 3600
     }
 
     private static func row(_ devices: Int, seed: UInt64) -> [String] {
@@ -38,7 +59,7 @@ package enum ScaleReport {
             "\(Report.number(bytes / seconds / 1000)) kB/s"
         }
         return [
-            "\(devices)", rate(idle, 1), rate(Double(busy.bytes), 3600), rate(Double(first.bytes), 60),
+            "\(devices)", rate(idle, 1), rate(Double(busy.traffic.bytes), 3600), rate(Double(first.traffic.bytes), 60),
             "\(first.peak) packets/s", "\(Report.number(Double(busy.memory) / 1000)) kB", latency(0.5), latency(0.99),
         ]
     }

@@ -78,6 +78,7 @@ struct Simulate {
     private func run() -> Bool {
         if !scale.isEmpty {
             say(ScaleReport.table(of: scale, seed: seed))
+            say(ScaleReport.comparison(seed: seed))
             return true
         }
         say("seed \(seed), \(devices) devices, \(hours) h a run")
