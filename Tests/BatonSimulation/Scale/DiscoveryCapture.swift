@@ -27,7 +27,11 @@ package struct DiscoveryCapture: Sendable {
     package let devices: Int
     package let parts: [Part: DiscoveryTraffic]
 
-    package static let all: [DiscoveryCapture] = []
+    package static let all: [DiscoveryCapture] = [
+        DiscoveryCapture(devices: 4, parts: [.start: DiscoveryTraffic(), .rest: DiscoveryTraffic(), .names: DiscoveryTraffic()]),
+        DiscoveryCapture(devices: 12, parts: [.start: DiscoveryTraffic(probes: 144, questions: 197, responses: 256, knownAnswers: 1340, bytes: 241358), .rest: DiscoveryTraffic(), .names: DiscoveryTraffic()]),
+        DiscoveryCapture(devices: 20, parts: [.start: DiscoveryTraffic(probes: 240, questions: 349, responses: 524, knownAnswers: 3232, bytes: 502355), .rest: DiscoveryTraffic(), .names: DiscoveryTraffic()]),
+        ]
 
     /// What the model says instead, at the average of some seeds.
     package func modelled(seed: UInt64, seeds: Int = 10) -> [Part: DiscoveryTraffic] {

@@ -36,7 +36,7 @@ struct DiscoveryModel {
         static let answer = Packet(kind: .response, ipv4: 649, ipv6: 669)
         /// The PTR of a name that is not probed yet.
         static let pointer = Packet(kind: .response, ipv4: 98, ipv6: 118)
-        static let text = Packet(kind: .response, ipv4: 590, ipv6: 610)
+        static let text = Packet(kind: .response, ipv4: 602, ipv6: 622)
         static let goodbye = Packet(kind: .response, ipv4: 649, ipv6: 669)
         static let question = Packet(kind: .question, ipv4: 77, ipv6: 97)
         static let textQuestion = Packet(kind: .question, ipv4: 90, ipv6: 110)
