@@ -5,7 +5,8 @@ import BatonProtocol
 /// One network on which every device runs Avahi 0.8 and a Baton node, which announces itself and browses for the others.
 ///
 /// The model sends the packets that captures of real hosts show (``DiscoveryCapture``). It counts them, and does not
-/// build them. Each packet reaches all devices, and none is lost.
+/// build them. Each packet reaches all devices, and none is lost. Avahi remembers at most 4,096 records of a link, and
+/// a device of the model remembers all.
 ///
 /// The captures show where Avahi differs from RFC 6762:
 /// - It sends each packet over IPv4, and again over IPv6.
@@ -40,6 +41,8 @@ struct DiscoveryModel {
         static let goodbye = Packet(kind: .response, ipv4: 649, ipv6: 669)
         static let question = Packet(kind: .question, ipv4: 77, ipv6: 97)
         static let textQuestion = Packet(kind: .question, ipv4: 90, ipv6: 110)
+        /// For the device's own TXT record, with that as the known answer.
+        static let ownQuestion = Packet(kind: .question, ipv4: 608, ipv6: 628)
         /// What one known answer adds to a question, and how many fit into a packet.
         static let knownAnswer = 27
         static let knownAnswers = 52
@@ -149,7 +152,7 @@ struct DiscoveryModel {
             // The node asks for its own record, so that Avahi sends it after 100 ms at the latest.
             let delay = min(0.02 + 0.25 * chance.fraction() + 0.1 * chance.fraction(), 0.1)
             latencies.append(delay * 1000)
-            add(.send(.textQuestion), at: now + 0.1)
+            add(.send(.ownQuestion), at: now + 0.1)
             add(.announce(.text, left: 3), at: now + delay)
         }
     }
@@ -175,8 +178,9 @@ struct DiscoveryModel {
         now + Double(4 - left) + 0.25 * chance.fraction()
     }
 
-    /// A device tells its first name before it has probed for it. The others ask for the TXT record at nearly the same
-    /// moment, and each question suppresses most of the others: one and 8 % of the devices ask.
+    /// A device tells its first name before it has probed for it. The others would ask for the TXT record at nearly the
+    /// same moment, and the first question suppresses most of the others. In the captures one device asked, and 8 % of
+    /// the rest.
     private mutating func point(_ device: Int) {
         send(.pointer)
         let others = lastShown.count { $0 >= 0 }
@@ -215,6 +219,6 @@ struct DiscoveryModel {
         peak = max(peak, second.packets)
     }
 
-    /// Bytes that each device keeps of the others: their records.
+    /// Bytes that each device keeps of the others: their records, without the headers of a packet.
     var memory: Int { devices * (Packet.name.ipv4 - 42) }
 }

@@ -43,7 +43,7 @@ struct Simulate {
                 isTraced = true
                 continue
             case "--scale":
-                scale = [4, 12, 20, 100, 500, 1000, 2000, 5000]
+                scale = [4, 12, 20, 100, 200, 500, 1000, 2000, 5000]
                 continue
             default: break
             }
@@ -78,6 +78,7 @@ struct Simulate {
     private func run() -> Bool {
         if !scale.isEmpty {
             say(ScaleReport.table(of: scale, seed: seed))
+            say("\ncaptures of real hosts, and the model:")
             say(ScaleReport.comparison(seed: seed))
             return true
         }
