@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What real hosts sent, to hold the model against.
+/// The packets that real hosts sent. The model is held against them.
 ///
-/// Captured on 2026-11-28 on the bridges of three labs (`Scripts/lab`) with a socket of AF_PACKET: 4, 12 and 20 network
-/// namespaces, each with Avahi 0.8 of Debian 12 and a `baton node` of one account that offers nothing. Each host
-/// started its Avahi, and then its node, at a random moment of the first minute.
+/// They were captured on 2026-11-28 with a socket of AF_PACKET, on the bridges of three labs (`Scripts/lab`) of 4, 12
+/// and 20 hosts. Each host was a network namespace with Avahi 0.8 of Debian 12 and a `baton node`. All nodes of a lab
+/// had one account, and none offered anything. Each host started its Avahi, and then its node, at a random moment of
+/// the first minute.
 package struct DiscoveryCapture: Sendable {
     /// A part of a capture, in seconds from its start.
     package enum Part: String, CaseIterable, Sendable {
@@ -53,7 +54,7 @@ package struct DiscoveryCapture: Sendable {
             ]),
     ]
 
-    /// What the model says instead, at the average of some seeds.
+    /// The same parts as the model has them: the average of ten seeds.
     package func modelled(seed: UInt64) -> [Part: DiscoveryTraffic] {
         let seeds = 10
         var sums: [Part: DiscoveryTraffic] = [:]

@@ -2,7 +2,8 @@
 
 import BatonProtocol
 
-/// One network on which every device runs Avahi 0.8 and a Baton node, which announces itself and browses for the others.
+/// One network on which every device runs Avahi 0.8 and a Baton node. Each node announces itself and browses for the
+/// others.
 ///
 /// The model sends the packets that captures of real hosts show (``DiscoveryCapture``). It counts them, and does not
 /// build them. Each packet reaches all devices, and none is lost. Avahi remembers at most 4,096 records of a link, and
@@ -17,8 +18,8 @@ import BatonProtocol
 ///   and ask for that in vain.
 ///
 /// The captures have no refresh at 80, 85, 90 or 95 % of a record's life, and the model has none. A node takes another
-/// name after 15 minutes, and its PTR and TXT records would live for 75. Avahi does not refresh SRV and address records,
-/// because no program asks for them.
+/// name after 15 minutes, and its PTR and TXT records would live for 75. Avahi does not refresh SRV and address
+/// records, because no program asks for them.
 struct DiscoveryModel {
     /// A kind of packet, with its sizes as captured.
     private struct Packet {
@@ -43,7 +44,7 @@ struct DiscoveryModel {
         static let textQuestion = Packet(kind: .question, ipv4: 90, ipv6: 110)
         /// For the device's own TXT record, with that as the known answer.
         static let ownQuestion = Packet(kind: .question, ipv4: 608, ipv6: 628)
-        /// What one known answer adds to a question, and how many fit into a packet.
+        /// The size of a known answer in a question, and the number of them that fits into a packet.
         static let knownAnswer = 27
         static let knownAnswers = 52
     }

@@ -13,7 +13,7 @@ package enum ScaleReport {
         return lines([head] + rows)
     }
 
-    /// What real hosts sent, and what the model says instead.
+    /// Compares the model with the packets that real hosts sent.
     package static func comparison(seed: UInt64) -> String {
         let head = ["captured/modelled", "probes", "questions", "responses", "known answers", "bytes"]
         var table = [head]
