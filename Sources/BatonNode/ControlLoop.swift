@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonEventLoop
+import BatonProtocol
 
 /// The isolation of everything that a node knows and decides.
 ///
@@ -48,6 +49,22 @@ extension BatonEventLoop.Timer {
     /// Makes a timer that is not armed, whose handler runs on the control loop.
     convenience init(onControlLoop handler: @escaping @ControlLoop @Sendable () -> Void) {
         self.init(on: ControlLoop.loop) { ControlLoop.assumeIsolated(handler) }
+    }
+}
+
+/// The timer of a driver, for the next deadline of its value of the core.
+struct DeadlineTimer {
+    private var timer: BatonEventLoop.Timer?
+
+    /// Has the handler called at a deadline, in place of the one before; nil for never. The first handler is kept.
+    @ControlLoop
+    mutating func schedule(at deadline: Instant?, _ handler: @escaping @ControlLoop @Sendable () -> Void) {
+        guard let deadline else {
+            timer?.cancel()
+            return
+        }
+        if timer == nil { timer = BatonEventLoop.Timer(onControlLoop: handler) }
+        timer?.schedule(at: deadline.nanoseconds)
     }
 }
 

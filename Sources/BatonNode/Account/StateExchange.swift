@@ -28,7 +28,7 @@ final class StateExchange {
     private let limits: NodeLimits
     private var connections: PeerConnections?
     private var announcer: Announcer?
-    private var timer: BatonEventLoop.Timer?
+    private var timer = DeadlineTimer()
     /// Requests that wait for their device to catch up.
     private let waits = WaitList<String>(bound: waiterBound, boundPerKey: waiterBoundPerDevice)
 
@@ -57,14 +57,7 @@ final class StateExchange {
         core.advance(to: .now)
         let value = event(&core)
         for effect in core.takeEffects() { carryOut(effect) }
-        if let deadline = core.nextDeadline {
-            if timer == nil {
-                timer = BatonEventLoop.Timer { [weak self] in self?.decide { _ in } }
-            }
-            timer?.schedule(at: deadline.nanoseconds)
-        } else {
-            timer?.cancel()
-        }
+        timer.schedule(at: core.nextDeadline) { [weak self] in self?.decide { _ in } }
         return value
     }
 

@@ -27,7 +27,7 @@ final class Offers {
     /// Devices that wait for an activity.
     private var takers: [ClaimID: CheckedContinuation<Result<WireActivityPayload, HandoffError>, Never>] = [:]
     private var awaitingReplacement: [CheckedContinuation<Void, Never>] = []
-    private var timer: BatonEventLoop.Timer?
+    private var timer = DeadlineTimer()
     let files: SharedFiles
     let descriptions: SharedPart?
     private let saveDeadline: Duration
@@ -60,14 +60,7 @@ final class Offers {
         core.advance(to: .now)
         let value = event(&core)
         for effect in core.takeEffects() { carryOut(effect) }
-        if let deadline = core.nextDeadline {
-            if timer == nil {
-                timer = BatonEventLoop.Timer { [weak self] in self?.decide { _ in } }
-            }
-            timer?.schedule(at: deadline.nanoseconds)
-        } else {
-            timer?.cancel()
-        }
+        timer.schedule(at: core.nextDeadline) { [weak self] in self?.decide { _ in } }
         return value
     }
 

@@ -32,7 +32,7 @@ final class HandoffTable {
 
     private var core = Core()
     private var entries: [HandoffID: Entry] = [:]
-    private var timer: BatonEventLoop.Timer?
+    private var timer = DeadlineTimer()
     /// Requests that wait for the end of a handoff. One more does not wait.
     private let ends = WaitList<HandoffID>(bound: 256, boundPerKey: 32)
 
@@ -42,12 +42,7 @@ final class HandoffTable {
         core.advance(to: .now)
         let value = event(&core)
         for effect in core.takeEffects() { carryOut(effect) }
-        if let deadline = core.nextDeadline {
-            if timer == nil { timer = BatonEventLoop.Timer { [weak self] in self?.decide { _ in } } }
-            timer?.schedule(at: deadline.nanoseconds)
-        } else {
-            timer?.cancel()
-        }
+        timer.schedule(at: core.nextDeadline) { [weak self] in self?.decide { _ in } }
         return value
     }
 

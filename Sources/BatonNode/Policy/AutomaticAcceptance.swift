@@ -43,7 +43,7 @@ final class AutomaticAcceptance {
     }
 
     private var core: Acceptance<Document>
-    private var timer: BatonEventLoop.Timer?
+    private var timer = DeadlineTimer()
     private let policy: PolicyKeeper
     private let takenPath: FilePath
     /// The lines that ``writing`` writes next.
@@ -111,14 +111,7 @@ final class AutomaticAcceptance {
         core.advance(to: .now)
         let value = event(&core)
         for effect in core.takeEffects() { carryOut(effect) }
-        if let deadline = core.nextDeadline {
-            if timer == nil {
-                timer = BatonEventLoop.Timer { [weak self] in self?.decide { _ in } }
-            }
-            timer?.schedule(at: deadline.nanoseconds)
-        } else {
-            timer?.cancel()
-        }
+        timer.schedule(at: core.nextDeadline) { [weak self] in self?.decide { _ in } }
         return value
     }
 
