@@ -17,6 +17,8 @@ struct Party {
     var isHeld = false
     var isWaitingForDevice = false
     var claim: ClaimID?
+    /// The connection on which the claim was presented last.
+    var wire: Wire?
     var payload: Item?
     /// Pieces of the document that are here.
     var pieces: UInt64 = 0
@@ -170,23 +172,26 @@ extension Device {
             later(.milliseconds(1), .done)
         case .release(let failure):
             parties[id]?.early = nil
-            guard let claim = party.claim else { return later(.zero, .done) }
+            // If the connection has ended, so does the claim by its lease.
+            guard let claim = party.claim, party.wire?.isOpen(for: self) == true else { return later(.zero, .done) }
             request(.release(claim, failure), of: id, number, within: Self.answerDeadline) { _ in .done }
         }
     }
 
-    /// Sends a request to the origin of a handoff, and finishes the step with its answer.
+    /// Sends a request to the origin of a handoff, and finishes the step with its answer. It goes over the connection
+    /// on which the claim was presented last, if that is open.
     private func request(
         _ request: Request, of id: HandoffID, _ step: Int, within deadline: Duration,
         then: @escaping (Result<Answer, Contents.Failure>) -> Outcome?
     ) {
-        guard let origin = parties[id]?.origin else { return }
-        connect(to: origin) { [unowned self] result in
+        guard let party = parties[id] else { return }
+        connect(to: party.origin, over: party.wire) { [unowned self] result in
             guard parties[id]?.step == step else { return }
             switch result {
             case .failure(let failure):
                 if let outcome = then(.failure(failure)) { finish(id, step, outcome) }
             case .success(let wire):
+                parties[id]?.wire = wire
                 let number = ask(request, on: wire, within: deadline) { [unowned self] answer in
                     guard parties[id]?.step == step else { return }
                     parties[id]?.asked = nil

@@ -237,9 +237,11 @@ final class Device {
         let then: (Result<Answer, Contents.Failure>) -> Void
     }
 
-    /// Finds an open connection to a device or makes one.
-    func connect(to other: Int, then: @escaping (Result<Wire, Contents.Failure>) -> Void) {
-        if let wire = wires.first(where: { $0.isOpen(for: self) && $0.other(than: self) == other }) {
+    /// Finds an open connection to a device, if possible a certain one, or makes one.
+    func connect(to other: Int, over held: Wire? = nil, then: @escaping (Result<Wire, Contents.Failure>) -> Void) {
+        if let wire = ([held].compactMap(\.self) + wires).first(where: {
+            $0.isOpen(for: self) && $0.other(than: self) == other
+        }) {
             return then(.success(wire))
         }
         dials[other, default: []].append(then)
