@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
-import CLinux
 import Glibc
 package import SystemPackage
 
@@ -49,19 +48,14 @@ package enum FileLookup {
     ) throws(Errno) -> Found {
         let root = try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY)
         let path = components.isEmpty ? [UInt8(ascii: ".")] : Array(components.joined(separator: [UInt8(ascii: "/")]))
-        let terminated = path.map { CChar(bitPattern: $0) } + [0]
-        let folder = root.rawValue
-        let number: Int32
+        let found: OwnedDescriptor
         do {
-            number = try SystemCalls.kernel {
-                followsLinks ? baton_find_beneath(folder, terminated) : baton_look_beneath(folder, terminated)
-            }
+            found = try SystemCalls.look(at: path, beneath: root, followingLinks: followsLinks)
         } catch .noSuchFileOrDirectory, .notDirectory {
             return .missing
         } catch .improperLink, .tooManySymbolicLinkLevels {
             return followsLinks ? .outside : .other
         }
-        let found = OwnedDescriptor(takingOwnershipOf: number)
         let status = try SystemCalls.status(of: found)
         switch status.st_mode & S_IFMT {
         case S_IFREG: return .file(size: UInt64(clamping: status.st_size))

@@ -11,10 +11,9 @@ extension SystemCalls {
     static func open(
         _ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor, _ flags: Int32, mode: mode_t = 0
     ) throws(Errno) -> OwnedDescriptor {
-        let number = folder.rawValue
-        return OwnedDescriptor(
-            takingOwnershipOf: try withName(path) { (path) throws(Errno) in
-                try kernel { baton_open_beneath(number, path, UInt64(flags | O_CLOEXEC), UInt64(mode)) }
+        OwnedDescriptor(
+            takingOwnershipOf: try kernel(path, in: folder) {
+                baton_open_beneath($0, $1, UInt64(flags | O_CLOEXEC), UInt64(mode))
             })
     }
 
@@ -22,11 +21,21 @@ extension SystemCalls {
     static func openFolder(
         _ name: some Collection<UInt8>, within folder: borrowing OwnedDescriptor
     ) throws(Errno) -> OwnedDescriptor {
-        let number = folder.rawValue
-        let flags = UInt64(O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        return OwnedDescriptor(
-            takingOwnershipOf: try withName(name) { (name) throws(Errno) in
-                try kernel { baton_open_within(number, name, flags) }
+        OwnedDescriptor(
+            takingOwnershipOf: try kernel(name, in: folder) {
+                baton_open_within($0, $1, UInt64(O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+            })
+    }
+
+    /// The same for something that is only looked at, whatever it is: a pipe or device is not opened by it.
+    ///
+    /// - Parameter followingLinks: whether links are followed that do not lead out. Default false.
+    static func look(
+        at path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor, followingLinks: Bool = false
+    ) throws(Errno) -> OwnedDescriptor {
+        OwnedDescriptor(
+            takingOwnershipOf: try kernel(path, in: folder) {
+                followingLinks ? baton_find_beneath($0, $1) : baton_look_beneath($0, $1)
             })
     }
 
@@ -34,39 +43,34 @@ extension SystemCalls {
     static func status(
         ofName name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor
     ) throws(Errno) -> stat {
-        let number = folder.rawValue
-        return try withName(name) { (name) throws(Errno) in
-            var status = stat()
-            try call { fstatat(number, name, &status, AT_SYMLINK_NOFOLLOW) }
-            return status
-        }
+        var status = stat()
+        try call(name, in: folder) { fstatat($0, $1, &status, AT_SYMLINK_NOFOLLOW) }
+        return status
     }
 
     /// Where a link leads, at most `limit` bytes of it.
     static func target(
         ofLink name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor, limit: Int
     ) throws(Errno) -> [UInt8] {
-        let number = folder.rawValue
-        var bytes = [UInt8](repeating: 0, count: limit)
-        let count = try withName(name) { (name) throws(Errno) in
-            try call {
-                bytes.withUnsafeMutableBytes { room in
-                    guard let start = room.baseAddress else { return 0 }
-                    return readlinkat(number, name, start.assumingMemoryBound(to: CChar.self), room.count)
-                }
-            }
-        }
-        bytes.removeLast(bytes.count - count)
-        return bytes
+        var room = [CChar](repeating: 0, count: limit)
+        let count = try call(name, in: folder) { readlinkat($0, $1, &room, limit) }
+        return room.prefix(count).map { UInt8(bitPattern: $0) }
     }
 
     /// Makes a folder. One that is there already is an error.
     static func makeFolder(
         _ name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor, mode: mode_t
     ) throws(Errno) {
+        try call(name, in: folder) { mkdirat($0, $1, mode) }
+    }
+
+    /// Makes a link to a path, whatever is there. A name that is taken is an error.
+    static func makeLink(
+        _ name: some Collection<UInt8>, to target: [UInt8], in folder: borrowing OwnedDescriptor
+    ) throws(Errno) {
         let number = folder.rawValue
-        try withName(name) { (name) throws(Errno) in
-            try call { mkdirat(number, name, mode) }
+        try withName(target) { (target) throws(Errno) in
+            try withName(name) { (name) throws(Errno) in try call { symlinkat(target, number, name) } }
         }
     }
 
@@ -74,10 +78,7 @@ extension SystemCalls {
     static func remove(
         _ name: some Collection<UInt8>, from folder: borrowing OwnedDescriptor, isFolder: Bool
     ) throws(Errno) {
-        let number = folder.rawValue
-        try withName(name) { (name) throws(Errno) in
-            try call { unlinkat(number, name, isFolder ? AT_REMOVEDIR : 0) }
-        }
+        try call(name, in: folder) { unlinkat($0, $1, isFolder ? AT_REMOVEDIR : 0) }
     }
 
     /// The names in a folder from where its descriptor stands, without the two dots; at most `limit` and what came with
@@ -109,6 +110,25 @@ extension SystemCalls {
             if name.elementsEqual([dot]) || name.elementsEqual([dot, dot]) { continue }
             names.append(Array(name))
         }
+    }
+
+    /// Runs a call of the C library that takes an open folder and a name in it.
+    @discardableResult
+    private static func call<Value: FixedWidthInteger>(
+        _ name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor,
+        _ body: (Int32, UnsafePointer<CChar>) -> Value
+    ) throws(Errno) -> Value {
+        let number = folder.rawValue
+        return try withName(name) { (name) throws(Errno) in try call { body(number, name) } }
+    }
+
+    /// The same for a call of CLinux.
+    private static func kernel(
+        _ name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor,
+        _ body: (Int32, UnsafePointer<CChar>) -> Int32
+    ) throws(Errno) -> Int32 {
+        let number = folder.rawValue
+        return try withName(name) { (name) throws(Errno) in try kernel { body(number, name) } }
     }
 
     /// Calls `body` with bytes as a C string.
@@ -149,13 +169,9 @@ extension SystemCalls {
     ) throws(Errno) {
         let modified = timespec(tv_sec: Int(time.seconds), tv_nsec: min(max(0, Int(time.nanoseconds)), 999_999_999))
         // The time of the last access stays.
-        var times = (timespec(tv_sec: 0, tv_nsec: Int(baton_omitted_time())), modified)
+        let times = [timespec(tv_sec: 0, tv_nsec: Int(baton_omitted_time())), modified]
         do {
-            try withUnsafeMutablePointer(to: &times) { (times) throws(Errno) in
-                try times.withMemoryRebound(to: timespec.self, capacity: 2) { (times) throws(Errno) in
-                    _ = try call { set(times) }
-                }
-            }
+            try call { set(times) }
         } catch .notPermitted, .notSupported, .invalidArgument {
             return
         }

@@ -201,6 +201,11 @@ extension PartPlace {
     }
 }
 
+extension PartFileLedger {
+    /// All that is unfinished.
+    func unfinished() throws(DocumentError) -> [UnfinishedDocument] { try unfinished { $0 } }
+}
+
 extension Part {
     /// All steps of a commit.
     func commit() throws(DocumentError) -> FilePath {

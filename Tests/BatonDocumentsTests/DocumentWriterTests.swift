@@ -171,8 +171,7 @@ struct DocumentWriterTests {
         let parts = try fixture.ledger.unfinished()
         #expect(parts.count == min(chunks, 1), sourceLocation: sourceLocation)
         for part in parts {
-            let content = try #require(try TransferJournal.content(at: part.journal))
-            #expect(content.all.ranges == [0..<UInt64(chunks)], sourceLocation: sourceLocation)
+            #expect(part.content.all == ChunkSet(0..<UInt64(chunks)), sourceLocation: sourceLocation)
         }
     }
 

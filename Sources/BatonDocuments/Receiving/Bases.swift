@@ -15,7 +15,7 @@ package struct SignatureBatch: Sendable {
     package let processorTime: Duration
 }
 
-/// The files that a document is built upon: those of older copies, and of older parts. A file with holes is several
+/// The files that a document is built upon: those of older copies and parts. A file with holes is several
 /// bases, one for each stretch between them.
 ///
 /// There are at most ``limit`` bases: of more files the largest, whose paths take at most 16 MiB as those of a tree do.
@@ -72,49 +72,28 @@ final class Bases {
         return size == 0 ? nil : PieceSize.forBases(totalSize: size, fileCount: sizes.count)
     }
 
-    /// Adds an older part. Each file of a folder counts for the whole document, because it may have another path now:
-    /// first those that have the size of a needed file, and the largest first.
-    func add(_ older: PartContent, where isNeeded: (Int) -> Bool) {
-        let part = older.part
-        guard older.tree.isFolder else {
-            let file = BasisFile(part.record.name, beneath: part.place.folder.file, limit: older.endOfFile)
-            if let file { add(.file(file)) }
-            return
-        }
-        var wanted = Set<UInt64>()
-        for file in 0..<tree.layout.fileCount where isNeeded(file) { wanted.insert(tree.layout.size(ofFile: file)) }
-        guard
-            !wanted.isEmpty,
-            let folder = try? SystemCalls.openFolder([UInt8(ascii: ".")], within: part.root.descriptor)
-        else { return }
-        let root = OpenFolder(folder)
-        let files = older.files.map { (file: $0, size: older.tree.layout.size(ofFile: $0)) }
-            .sorted { $0.size > $1.size }
-        for hasWantedSize in [true, false] {
-            for (file, size) in files where wanted.contains(size) == hasWantedSize {
-                add(.entry(older.tree.entry(ofFile: file).path.bytes, in: root, leastSize: 0))
-            }
-        }
-    }
-
-    /// Adds a copy: the file, or the files of the folder that are needed, the largest first.
-    ///
-    /// Files within one power of two keep their order, in which a disk is likely to have them.
+    /// Adds a copy: the file, or files of the folder. Of a folder that is no part these are the files that are needed,
+    /// the largest first; files within one power of two keep their order, in which a disk is likely to have them.
     ///
     /// - Parameter isNeeded: whether something is missing of a file of the document.
     func add(_ copy: OlderCopy, where isNeeded: (Int) -> Bool) {
         switch copy.content {
         case .file(let file): add(.file(file))
         case .folder(let folder):
-            let files = (0..<tree.layout.fileCount).filter(isNeeded)
-                .map { (power: tree.layout.size(ofFile: $0).leadingZeroBitCount, file: $0) }
-                .sorted(by: <).map(\.file)
-            for file in files {
-                let path = tree.entry(ofFile: file).path
-                // In a folder, a document that is a single file is looked up by its name.
-                add(.entry(path.isRoot ? tree.label.bytes : path.bytes, in: folder, leastSize: copy.leastSize))
+            for path in copy.paths ?? paths(where: isNeeded) {
+                add(.entry(path, in: folder, leastSize: copy.leastSize))
             }
         }
+    }
+
+    private func paths(where isNeeded: (Int) -> Bool) -> [[UInt8]] {
+        (0..<tree.layout.fileCount).filter(isNeeded)
+            .map { (power: tree.layout.size(ofFile: $0).leadingZeroBitCount, file: $0) }
+            .sorted(by: <).map { file in
+                let path = tree.entry(ofFile: file.file).path
+                // In a folder, a document that is a single file is looked up by its name.
+                return path.isRoot ? tree.label.bytes : path.bytes
+            }
     }
 
     private func add(_ source: Source) {
@@ -210,11 +189,7 @@ final class BasisFile: Sendable {
         _ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor, limit: UInt64 = .max
     ) {
         do {
-            let number = folder.rawValue
-            let looked = OwnedDescriptor(
-                takingOwnershipOf: try SystemCalls.withName(path) { (path) throws(Errno) in
-                    try SystemCalls.kernel { baton_look_beneath(number, path) }
-                })
+            let looked = try SystemCalls.look(at: path, beneath: folder)
             guard try SystemCalls.status(of: looked).st_mode & S_IFMT == S_IFREG else { return nil }
             // Another file may have taken its place: O_NONBLOCK keeps a pipe from blocking, O_NOCTTY a terminal from
             // taking over.
@@ -274,6 +249,11 @@ package final class OlderCopy: Sendable {
     let content: Content
     /// Smaller files of the folder are not built upon.
     let leastSize: UInt64
+    /// The files of a part that are built upon, the largest first: each counts for the whole document, because it may
+    /// have another path now. Nil for a copy that is no part.
+    let paths: [[UInt8]]?
+    /// Bytes that the disk holds for a part.
+    let heldByteCount: UInt64
 
     /// Opens a copy that the user names, whose links are followed. Blocking.
     ///
@@ -298,8 +278,30 @@ package final class OlderCopy: Sendable {
         }
     }
 
+    /// Opens the part of an earlier transfer, of another version of the document.
+    ///
+    /// - Returns: nil where it cannot be read, or has something else in its place.
+    init?(_ part: UnfinishedDocument, in folder: DestinationFolder) {
+        let (name, layout, all) = (part.record.name, part.content.header.tree.layout, part.content.all)
+        leastSize = 0
+        guard part.content.header.tree.isFolder else {
+            let end = layout.offset(of: all.ranges.last?.upperBound ?? 0)
+            guard
+                let file = BasisFile(name, beneath: folder.file, limit: end),
+                let status = try? SystemCalls.status(of: file.descriptor)
+            else { return nil }
+            (content, paths, heldByteCount) = (.file(file), nil, UInt64(clamping: status.st_blocks) * 512)
+            return
+        }
+        guard let opened = try? SystemCalls.openOwnFolder(name, within: folder.file) else { return nil }
+        content = .folder(OpenFolder(opened))
+        paths = all.files(in: layout).ranges.joined().sorted { layout.size(ofFile: $0) > layout.size(ofFile: $1) }
+            .map { part.content.header.tree.entry(ofFile: $0).path.bytes }
+        heldByteCount = part.byteCount
+    }
+
     private init(_ path: FilePath, leastSize: UInt64) throws(DocumentError) {
-        self.leastSize = leastSize
+        (self.leastSize, paths, heldByteCount) = (leastSize, nil, 0)
         do {
             content = .file(try BasisFile(try DocumentSource.open(path).takeFile()))
         } catch let error as DocumentError where error.code == .isFolder {

@@ -16,15 +16,7 @@ enum FolderRemoval {
     /// Levels below the folder: twice as many as a document has. What is deeper is none of it, and stays.
     private static let depthLimit = 2 * EntryPath.maximumDepth
 
-    /// Removes a name and all that is in it.
-    static func remove(_ name: [UInt8], from folder: borrowing OwnedDescriptor) throws(Errno) {
-        var left = nameLimit
-        try remove(name, from: folder, depth: 0, &left)
-    }
-
     /// Removes all that is in a folder, and leaves the folder.
-    ///
-    /// - Throws: as above.
     static func removeContents(of folder: borrowing OwnedDescriptor) throws(Errno) {
         var left = nameLimit
         try removeContents(of: folder, depth: 0, &left)
@@ -52,14 +44,7 @@ enum FolderRemoval {
         do throws(Errno) {
             do throws(Errno) {
                 return try SystemCalls.remove(name, from: folder, isFolder: false)
-            } catch {
-                guard error == .isDirectory else { throw error }
-            }
-            do throws(Errno) {
-                return try SystemCalls.remove(name, from: folder, isFolder: true)
-            } catch {
-                guard error == .directoryNotEmpty || error == .fileExists else { throw error }
-            }
+            } catch .isDirectory {}
             try removeContents(of: try SystemCalls.openOwnFolder(name, within: folder), depth: depth + 1, &left)
             try SystemCalls.remove(name, from: folder, isFolder: true)
         } catch .noSuchFileOrDirectory {}
@@ -92,25 +77,22 @@ extension SystemCalls {
         try setMode(0o700, of: folder)
     }
 
-    /// The same for a file or folder by its name, which nobody can open before.
+    /// The same for a file or folder by its path beneath a folder, which nobody can open before.
     ///
-    /// - Parameter inode: the only one that is meant; nil, the default, means any.
+    /// - Returns: its status before.
+    @discardableResult
     static func restoreAccess(
-        _ name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor, inode: UInt64? = nil
-    ) throws(Errno) {
-        let number = folder.rawValue
-        let found = OwnedDescriptor(
-            takingOwnershipOf: try withName(name) { (name) throws(Errno) in
-                try kernel { baton_look_beneath(number, name) }
-            })
+        _ path: some Collection<UInt8>, in folder: borrowing OwnedDescriptor
+    ) throws(Errno) -> stat {
+        let found = try look(at: path, beneath: folder)
         let status = try status(of: found)
         let isFolder = status.st_mode & S_IFMT == S_IFDIR
-        guard
-            status.st_uid == geteuid(), isFolder || status.st_mode & S_IFMT == S_IFREG && status.st_nlink == 1,
-            inode.map({ $0 == UInt64(status.st_ino) }) ?? true
-        else { throw .permissionDenied }
+        let wanted: mode_t = isFolder ? 0o700 : 0o600
+        guard isFolder || status.st_mode & S_IFMT == S_IFREG, status.st_mode & wanted != wanted else { return status }
+        guard status.st_uid == geteuid(), isFolder || status.st_nlink == 1 else { throw .permissionDenied }
         // fchmod(2) takes no descriptor that was not opened for reading or writing.
         let path = FilePath("/proc/self/fd/\(found.rawValue)")
-        try call { path.withPlatformString { chmod($0, isFolder ? 0o700 : 0o600) } }
+        try call { path.withPlatformString { chmod($0, wanted) } }
+        return status
     }
 }

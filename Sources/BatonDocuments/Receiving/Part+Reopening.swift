@@ -4,63 +4,32 @@ import BatonEventLoop
 import Glibc
 import SystemPackage
 
-/// Extraneous entries of a part: an earlier transfer left them, or somebody else put them there.
 extension Part {
-    /// Removes extraneous entries, those of another kind than in the document, and all links, which are made last.
-    /// Gives the owner access to the others, if the earlier transfer has set their final permissions.
+    /// Gives the owner access to what is there, if the earlier transfer has set its final permissions.
     ///
-    /// A file goes as well that has a second name, which a snapshot or a deduplicator may have given it: it cannot be
-    /// written to, and what the other name leads to stays.
-    func removeExtraneous() throws(DocumentError) {
-        var (next, subject) = (1, EntryPath.root)
-        do throws(Errno) {
-            try removeExtraneous(in: root.descriptor, at: .root, &next, &subject)
-        } catch {
-            throw failure(error, subject)
-        }
-    }
-
-    /// - Parameters:
-    ///   - next: the entry that comes next in the manifest: of this folder or after it.
-    ///   - subject: what an error is about.
-    private func removeExtraneous(
-        in folder: borrowing OwnedDescriptor, at path: EntryPath, _ next: inout Int, _ subject: inout EntryPath
-    ) throws(Errno) {
-        var found = Set(try SystemCalls.names(in: folder, atLeast: FolderRemoval.nameLimit))
-        while next < tree.entryCount {
-            let entry = tree[next]
-            guard entry.path.parent == path else { break }
-            next += 1
-            subject = entry.path
-            let name = Array(entry.path.name)
-            guard found.contains(name), try isKind(of: entry, name, in: folder) else {
+    /// - Returns: false where something else has the name of a file or folder. A file that has a second name, which a
+    ///   snapshot or a deduplicator may have given it, is something else as well: it cannot be written to.
+    func restoreAccess() throws(DocumentError) -> Bool {
+        for index in 1..<max(1, tree.entryCount) {
+            let entry = tree[index]
+            do throws(Errno) {
+                switch entry.kind {
+                case .file:
+                    let status = try SystemCalls.restoreAccess(entry.path.bytes, in: root.descriptor)
+                    guard (try? SystemCalls.requireOwn(status)) != nil else { return false }
+                case .folder:
+                    let status = try SystemCalls.restoreAccess(entry.path.bytes, in: root.descriptor)
+                    let own = try SystemCalls.status(of: root.descriptor)
+                    guard status.st_mode & S_IFMT == S_IFDIR, status.st_dev == own.st_dev else { return false }
+                case .link: continue
+                }
+            } catch {
+                guard error.saysAbsent else { throw failure(error, entry.path) }
                 // The entries of a missing folder are missing as well.
-                let prefix = entry.path.bytes + [UInt8(ascii: "/")]
-                while next < tree.entryCount, tree[next].path.bytes.starts(with: prefix) { next += 1 }
-                continue
+                guard error == .noSuchFileOrDirectory else { return false }
             }
-            found.remove(name)
-            guard case .folder = entry.kind else { continue }
-            let child = try SystemCalls.openOwnFolder(name, within: folder)
-            try removeExtraneous(in: child, at: entry.path, &next, &subject)
         }
-        subject = path
-        for name in found { try FolderRemoval.remove(name, from: folder) }
-    }
-
-    /// Whether a name is of the kind of an entry, and a file nobody else's. It is made writable for its owner.
-    private func isKind(
-        of entry: DocumentEntry, _ name: [UInt8], in folder: borrowing OwnedDescriptor
-    ) throws(Errno) -> Bool {
-        let status = try SystemCalls.status(ofName: name, in: folder)
-        switch entry.kind {
-        case .file:
-            let isOurs = (try? SystemCalls.requireOwn(status)) != nil
-            if isOurs, status.st_mode & 0o600 != 0o600 { try SystemCalls.restoreAccess(name, in: folder) }
-            return isOurs
-        case .folder: return status.st_mode & S_IFMT == S_IFDIR
-        case .link: return false
-        }
+        return true
     }
 
     /// Those of these chunks that the disk has. They are read past the page cache as far as it can be left. The files

@@ -26,8 +26,9 @@ final class Part {
     private var known: [Bool]
     /// Whether everything in it was made by this object.
     private let isNew: Bool
-    private var current: OpenFile?
-    private var parent: OpenEntry?
+    var current: OpenFile?
+    /// The folder that was opened last.
+    var parent: OpenEntry?
     private var isOver = false
 
     /// Makes the part, with nothing in it.
@@ -40,11 +41,8 @@ final class Part {
         // First without an inode, so that no moment exists in which the part has no record.
         try place.ledger.enter(record)
         let root: OpenEntry
-        // A folder is only removed if it is empty.
-        var isOurs = tree.isFolder
         do throws(DocumentError) {
             root = OpenEntry(.root, try place.folder.make(record.name, isFolder: tree.isFolder, for: tree.label))
-            isOurs = true
             do {
                 record.inode = place.folder.fileSystem.number(of: try SystemCalls.status(of: root.descriptor))
             } catch {
@@ -52,16 +50,9 @@ final class Part {
             }
             try place.ledger.enter(record)
         } catch {
-            do throws(Errno) {
-                if isOurs {
-                    try SystemCalls.remove(record.name, from: place.folder.file, isFolder: tree.isFolder)
-                }
-                place.ledger.remove(record)
-            } catch .noSuchFileOrDirectory {
-                place.ledger.remove(record)
-            } catch {
-                place.ledger.release(record)
-            }
+            // It is empty.
+            record.inode = 0
+            place.ledger.removePart(of: record, in: place.folder)
             throw error
         }
         self.init(tree, record, root, at: place, isNew: true)
@@ -73,9 +64,9 @@ final class Part {
         }
     }
 
-    /// Opens the part of an earlier transfer. What is not of the document is removed from it.
+    /// Opens the part of an earlier transfer.
     ///
-    /// - Returns: nil where it is not there any more, or something in it cannot be removed.
+    /// - Returns: nil where it is not there any more, or has something else in the place of a file or folder.
     convenience init?(
         reopening tree: DocumentTree, _ record: PartFileRecord, at place: PartPlace
     ) throws(DocumentError) {
@@ -85,15 +76,7 @@ final class Part {
                 record.name, inode: record.inode, isFolder: tree.isFolder, for: tree.label)
         else { return nil }
         self.init(tree, record, OpenEntry(.root, root), at: place, isNew: false)
-        guard tree.isFolder else { return }
-        do throws(DocumentError) {
-            try removeExtraneous()
-        } catch {
-            // Something is mounted there, on a folder or deeper in what is to go, or somebody else writes to it.
-            let reasons: [Errno?] = [.improperLink, .resourceBusy, .directoryNotEmpty]
-            guard reasons.contains(error.underlyingError) else { throw error }
-            return nil
-        }
+        guard try restoreAccess() else { return nil }
     }
 
     private init(
@@ -201,18 +184,6 @@ final class Part {
         }
     }
 
-    /// Gives it all that is no content: permissions, times and links.
-    ///
-    /// - Parameter isCancelled: is asked before each entry: there can be 100,000.
-    /// - Throws: `cancelled`, `incomplete` where a file is missing or too short, `destinationUnsuitable` where two
-    ///   entries have become one, ... The part is still there then.
-    func prepare(unless isCancelled: () -> Bool = { false }) throws(DocumentError) {
-        if tree.isFolder { current = nil }
-        parent = nil
-        var finishing = PartFinishing(self)
-        try finishing.finish(unless: isCancelled)
-    }
-
     /// Gives what is prepared and durable its name, never in the place of something else.
     ///
     /// - Throws: `destinationExists`, ... The part is still there then.
@@ -235,42 +206,22 @@ final class Part {
         return folder.path(of: placed)
     }
 
-    /// Removes it, unless it is over. Something else that somebody put under its name stays.
+    /// Removes it, unless it is over. Something else that somebody put under its name stays, and so does a part that
+    /// somebody moved away.
     ///
     /// - Returns: whether it is gone. If not, the next start removes it.
     @discardableResult
     func discard() -> Bool {
         guard !isOver else { return true }
         close()
-        do throws(Errno) {
-            if tree.isFolder { try FolderRemoval.removeContents(of: root.descriptor) }
-            if place.folder.holds(record.name, inode: record.inode, isFolder: tree.isFolder) {
-                try SystemCalls.remove(record.name, from: place.folder.file, isFolder: tree.isFolder)
-            }
-            place.ledger.remove(record)
-            return true
-        } catch {
-            place.ledger.release(record)
-            return false
-        }
+        return place.ledger.removePart(of: record, in: place.folder)
     }
 
-    /// Leaves it where it is, for a transfer that goes on with it; forgets it where somebody has taken it away.
-    ///
-    /// - Returns: whether it is there.
-    func keep() -> Bool {
-        guard !isOver else { return false }
+    /// Leaves it where it is, for a transfer that goes on with it.
+    func keep() {
+        guard !isOver else { return }
         close()
-        do throws(Errno) {
-            if try place.folder.inode(ofName: record.name) != record.inode { throw .noSuchFileOrDirectory }
-        } catch .noSuchFileOrDirectory {
-            place.ledger.remove(record)
-            return false
-        } catch {
-            // A disk that does not answer has lost nothing.
-        }
         place.ledger.release(record)
-        return true
     }
 
     private func close() {
@@ -322,8 +273,8 @@ final class Part {
             current = file
             return file
         } catch .fileExists {
-            // Nobody else makes files here: to this file system two names are one.
-            throw DocumentError(.destinationUnsuitable, place.folder.path.displayed, underlyingError: .fileExists)
+            // Nobody else makes files here.
+            throw becomeOne
         } catch {
             throw failure(error, entry.path)
         }

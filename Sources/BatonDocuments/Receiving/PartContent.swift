@@ -19,7 +19,7 @@ final class PartContent {
     /// Checkpoints that are not due in any case take at most one part in so many of the time.
     private static let share: UInt64 = 10
 
-    /// Chunks that are verified and written. Of an older part of one file: those that its journal names.
+    /// Chunks that are verified and written.
     private(set) var verified: ChunkSet
     /// Bytes in them.
     private(set) var verifiedByteCount: UInt64 = 0
@@ -64,16 +64,14 @@ final class PartContent {
 
     /// Opens the part of an earlier transfer, which the caller has taken from the ledger.
     ///
-    /// - Parameters:
-    ///   - isOlder: the part is only read, to build upon it. Cut or removed files do no harm then.
-    ///   - isCancelled: whether nobody waits for it any more; it is asked before each chunk that has to be read.
+    /// - Parameter isCancelled: whether nobody waits for it any more; it is asked before each chunk that has to be read.
     /// - Returns: nil if the part or its journal cannot be used: somebody cut, removed or damaged it.
     init?(
-        reopening unfinished: UnfinishedDocument, isOlder: Bool, at place: PartPlace, unless isCancelled: () -> Bool
+        reopening unfinished: UnfinishedDocument, at place: PartPlace, unless isCancelled: () -> Bool
     ) throws(DocumentError) {
         let found: (journal: TransferJournal, content: TransferJournal.Content)?
         do throws(Errno) {
-            found = try TransferJournal.open(unfinished.journal)
+            found = try TransferJournal.open(place.ledger.journal(of: unfinished.record))
         } catch {
             guard error.saysLost else { throw place.ledger.failure(error) }
             return nil
@@ -90,13 +88,9 @@ final class PartContent {
         }
         // Until the end of this method the part stays as it is, whatever is wrong with it.
         (self.journal, self.place, isOver) = (journal, place, true)
-        guard !isOlder else {
-            verified = content.all
-            return
-        }
         verified = content.vouched
-        for file in 0..<tree.layout.fileCount {
-            guard verified.containsAny(tree.layout.chunks(ofFile: file)) || !tree.isFolder else { continue }
+        let files = tree.isFolder ? verified.files(in: tree.layout) : RangeSet(0..<1)
+        for file in files.ranges.joined() where tree.layout.size(ofFile: file) > 0 || !tree.isFolder {
             guard try part.isWhole(file: file) else { return nil }
         }
         vouchedByteCount = verified.byteCount(in: tree.layout)
@@ -117,10 +111,8 @@ final class PartContent {
         _ = end()
     }
 
-    /// Whether chunks of a file are missing.
-    func lacks(file: Int) -> Bool {
-        !verified.missing(in: tree.layout.chunks(ofFile: file), limit: 1).isEmpty
-    }
+    /// Files of which chunks are missing.
+    var incompleteFiles: RangeSet<Int> { verified.missing(in: tree.layout.allChunks).files(in: tree.layout) }
 
     /// Takes a finding of the verifier.
     func take(_ event: ChunkVerifier.Event) throws(DocumentError) {
@@ -201,7 +193,7 @@ final class PartContent {
     ///
     /// - Parameter isCancelled: whether nobody wants it any more.
     func commit(unless isCancelled: () -> Bool) throws(DocumentError) -> FilePath {
-        guard verified.missing(in: tree.layout.allChunks, limit: 1).isEmpty else {
+        guard verified.missing(in: tree.layout.allChunks).isEmpty else {
             throw DocumentError(.incomplete, tree.label.description)
         }
         try part.prepare(unless: isCancelled)
@@ -226,14 +218,15 @@ final class PartContent {
             part.discard()
             return 0
         }
-        return part.keep() ? keptByteCount : 0
+        part.keep()
+        return keptByteCount
     }
 
     /// Gives back the room of chunks that have not come, and may never come.
     private func giveBackRoom() {
         guard lastFile < tree.layout.fileCount else { return }
         let chunks = tree.layout.chunks(ofFile: lastFile)
-        for missing in verified.missing(in: chunks, limit: DocumentWriter.rangeLimit) {
+        for missing in verified.missing(in: chunks).ranges.prefix(DocumentWriter.rangeLimit) {
             guard let last = missing.last else { continue }
             let (first, end) = (tree.layout.place(of: missing.lowerBound), tree.layout.place(of: last))
             part.giveBack(first.range.lowerBound..<end.range.upperBound, ofFile: lastFile)
@@ -243,39 +236,27 @@ final class PartContent {
     // MARK: - Room
 
     /// Makes sure that there is room for the missing chunks, and reserves it for a document of one file.
-    func reserve() throws(DocumentError) {
-        let entryCount = verified.ranges.isEmpty ? tree.entryCount - 1 : 0
-        try place.folder.requireRoom(for: neededByteCount, entries: entryCount, tree.label)
+    func reserve(sparseAtMost limit: UInt64) throws(DocumentError) {
+        let entryCount = verified.isEmpty ? tree.entryCount - 1 : 0
+        try place.folder.requireRoom(for: neededByteCount(sparseAtMost: limit), entries: entryCount, tree.label)
         try part.reserve()
     }
 
-    /// Bytes that incomplete files still need on the disk. A file with holes counts nothing, because nobody knows how
-    /// much of it comes.
-    var neededByteCount: UInt64 {
+    /// Bytes that incomplete files still need on the disk.
+    ///
+    /// - Parameter limit: what files with holes count together at most, because nobody knows how much of them comes.
+    func neededByteCount(sparseAtMost limit: UInt64) -> UInt64 {
         let block = place.folder.blockSize
-        return (0..<tree.layout.fileCount).reduce(0) { sum, file in
-            guard lacks(file: file), !tree.isSparse(file: file) else { return sum }
+        var (needed, sparse): (UInt64, UInt64) = (0, 0)
+        for file in incompleteFiles.ranges.joined() {
             let size = tree.layout.size(ofFile: file)
-            let onDisk = size > .max - block ? size : (size + block - 1) / block * block
-            return sum + onDisk - min(onDisk, part.heldByteCount(ofFile: file))
+            if tree.isSparse(file: file) {
+                sparse += size
+            } else {
+                let onDisk = size > .max - block ? size : (size + block - 1) / block * block
+                needed += onDisk - min(onDisk, part.heldByteCount(ofFile: file))
+            }
         }
+        return needed + min(sparse, limit)
     }
-
-    /// Bytes of incomplete files with holes.
-    var sparseByteCount: UInt64 {
-        (0..<tree.layout.fileCount).reduce(0) { sum, file in
-            tree.isSparse(file: file) && lacks(file: file) ? sum + tree.layout.size(ofFile: file) : sum
-        }
-    }
-
-    /// Bytes that the disk holds for what has come.
-    var heldByteCount: UInt64 { files.reduce(0) { $0 + part.heldByteCount(ofFile: $1) } }
-
-    /// The files of which chunks are there, or were.
-    var files: [Int] {
-        (0..<tree.layout.fileCount).filter { verified.containsAny(tree.layout.chunks(ofFile: $0)) }
-    }
-
-    /// Bytes of an older part of one file from its beginning to the last that may be there.
-    var endOfFile: UInt64 { tree.layout.offset(of: verified.ranges.last?.upperBound ?? 0) }
 }

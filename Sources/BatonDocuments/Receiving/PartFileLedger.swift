@@ -86,10 +86,10 @@ package final class PartFileLedger: Sendable {
         let path = path(ofRecord: tag)
         let removal: PartFileRecord.Removal
         do throws(Errno) {
-            removal = try PartFileRecord(readingFrom: path)?.removePart() ?? .doesNotFit
+            removal = try PartFileRecord(readingFrom: path)?.removePart() ?? .gone
         } catch {
             // Without the record nobody would ever know where the part is.
-            removal = error.saysGone ? .doesNotFit : .unreachable
+            removal = error.saysGone ? .gone : .unreachable
         }
         let isOld = (try? age(of: path)).map { $0 > Self.unreachableLifetime } ?? false
         if removal != .unreachable || isOld { forget(tag) }
@@ -101,17 +101,18 @@ package final class PartFileLedger: Sendable {
     ///
     /// - Parameters:
     ///   - isWanted: whether to read what a document consists of, which can be some 25 MB.
-    ///   - fits: whether the document is looked for, by what it consists of.
-    func unfinished(
+    ///   - take: what is wanted of it; nil for nothing.
+    func unfinished<Value>(
         where isWanted: (PartFileRecord, JournalSummary) -> Bool = { _, _ in true },
-        fitting fits: (JournalHeader) -> Bool = { _ in true }
-    ) throws(DocumentError) -> [UnfinishedDocument] {
-        var found: [UnfinishedDocument] = []
-        for (record, summary, _) in try summaries() where isWanted(record, summary) {
+        _ take: (UnfinishedDocument) -> Value?
+    ) throws(DocumentError) -> [Value] {
+        var found: [Value] = []
+        for (record, summary, changed) in try summaries() where isWanted(record, summary) {
             let journal = journal(of: record)
-            let header = try passingOver { () throws(Errno) in try TransferJournal.header(at: journal) }
-            guard let header, fits(header) else { continue }
-            found.append(UnfinishedDocument(record: record, header: header, journal: journal))
+            let content = try passingOver { () throws(Errno) in try TransferJournal.content(at: journal) }
+            guard let content else { continue }
+            let part = UnfinishedDocument(record: record, content: content, changed: changed)
+            if let value = take(part) { found.append(value) }
         }
         return found
     }
@@ -134,21 +135,22 @@ package final class PartFileLedger: Sendable {
         for other in others.dropFirst(Self.unfinishedLimitOfDevice) where take(other.record) {
             removePart(of: other.record)
         }
-        return try unfinished(
-            where: isWanted,
-            fitting: { !$0.identity.isOther(than: header.identity) || $0.tree.isSameVersion(as: header.tree) })
+        return try unfinished(where: isWanted) {
+            let found = $0.content.header
+            let isFit = !found.identity.isOther(than: header.identity) || found.tree.isSameVersion(as: header.tree)
+            return isFit ? $0 : nil
+        }
     }
 
     /// The parts that no transfer uses at this moment, the newest first.
     ///
     /// - Throws: `busy`, `stateUnavailable`.
     package func keptParts() throws(DocumentError) -> [KeptPart] {
-        try summaries().compactMap { record, summary, changed in
-            guard let content = try? TransferJournal.content(at: journal(of: record)) else { return nil }
-            let tree = content.header.tree
-            return KeptPart(
-                id: record.tag, name: summary.label.bytes, origin: summary.origin, folder: record.folder,
-                bytes: content.all.byteCount(in: tree.layout), total: tree.size, changed: UInt64(clamping: changed))
+        try unfinished {
+            KeptPart(
+                id: $0.record.tag, name: $0.content.header.tree.label.bytes, origin: $0.content.header.origin,
+                folder: $0.record.folder, bytes: $0.byteCount, total: $0.content.header.tree.size,
+                changed: UInt64(clamping: $0.changed))
         }
     }
 
@@ -213,11 +215,18 @@ package final class PartFileLedger: Sendable {
     }
 
     /// Removes a part that was taken. If that fails, its record stays for a later attempt.
-    func removePart(of record: PartFileRecord) {
-        switch record.removePart() {
-        case .removed, .gone: remove(record)
-        case .doesNotFit, .unreachable: release(record)
+    ///
+    /// - Parameter folder: its folder; nil, the default, for the one that is at the recorded path.
+    /// - Returns: whether it is gone.
+    @discardableResult
+    func removePart(of record: PartFileRecord, in folder: DestinationFolder? = nil) -> Bool {
+        let removal = folder.map { record.removePart(from: $0.file, on: $0.fileSystem) } ?? record.removePart()
+        guard removal != .unreachable else {
+            release(record)
+            return false
         }
+        remove(record)
+        return true
     }
 
     /// The result of deleting a part.
@@ -234,12 +243,7 @@ package final class PartFileLedger: Sendable {
     package func discard(_ part: KeptPart) -> Discarding {
         guard let record = try? PartFileRecord(readingFrom: path(ofRecord: part.id)) else { return .done }
         guard take(record) else { return .inUse }
-        guard record.removePart() != .unreachable else {
-            release(record)
-            return .unreachable
-        }
-        remove(record)
-        return .done
+        return removePart(of: record) ? .done : .unreachable
     }
 
     /// Makes a record durable, and the names in the folder of the records.
@@ -328,10 +332,14 @@ package struct KeptPart: Sendable, Hashable {
 }
 
 /// A part that an earlier transfer left, and what is known of it.
-struct UnfinishedDocument: Sendable {
+struct UnfinishedDocument {
     let record: PartFileRecord
-    let header: JournalHeader
-    let journal: FilePath
+    let content: TransferJournal.Content
+    /// When the last of it came, in seconds since 1970.
+    let changed: Int
+
+    /// Bytes of it that came.
+    var byteCount: UInt64 { content.all.byteCount(in: content.header.tree.layout) }
 }
 
 /// A folder that is held open.

@@ -19,10 +19,8 @@ struct PartFileRecord: Equatable {
 
     enum Removal: Equatable {
         case removed
-        /// Nothing has its name: somebody has removed it.
+        /// Nothing, or something else, has its name: somebody has removed it.
         case gone
-        /// Something else has its name.
-        case doesNotFit
         /// The folder cannot be looked at, or has another file system in the place of the part's: a disk is not there.
         case unreachable
     }
@@ -92,10 +90,7 @@ struct PartFileRecord: Equatable {
         }
     }
 
-    /// Removes the recorded part file.
-    ///
-    /// A record without inode is of a process that died between recording and making the file, or just after: then
-    /// only an empty file of the (random) name can be ours.
+    /// Removes the recorded part file, of the folder that is at its path now.
     func removePart() -> Removal {
         guard let folder = try? SystemCalls.open(folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK) else {
             return .unreachable
@@ -111,23 +106,27 @@ struct PartFileRecord: Equatable {
         inode == 0 || system != nil && system == fileSystem
     }
 
-    private func removePart(from folder: borrowing OwnedDescriptor, on system: FileSystem) -> Removal {
+    /// Removes the recorded part file from its folder.
+    ///
+    /// A record without inode is of a process that died between recording and making the file, or just after: then
+    /// only an empty file of the (random) name can be ours.
+    func removePart(from folder: borrowing OwnedDescriptor, on system: FileSystem) -> Removal {
         do throws(Errno) {
             let status = try SystemCalls.status(ofName: name, in: folder)
             let isFolder = status.st_mode & S_IFMT == S_IFDIR
-            guard isFolder || status.st_mode & S_IFMT == S_IFREG else { return .doesNotFit }
+            guard isFolder || status.st_mode & S_IFMT == S_IFREG else { return .gone }
             guard inode != 0 else {
                 // Only an empty one can be ours.
-                guard isFolder || status.st_size == 0 else { return .doesNotFit }
+                guard isFolder || status.st_size == 0 else { return .gone }
                 try SystemCalls.remove(name, from: folder, isFolder: isFolder)
                 return .removed
             }
-            guard system.number(of: status) == inode else { return .doesNotFit }
+            guard system.number(of: status) == inode else { return .gone }
             if isFolder {
-                guard status.st_uid == geteuid() else { return .doesNotFit }
+                guard status.st_uid == geteuid() else { return .gone }
                 // This empties the part, and no other folder that was put in its place meanwhile.
                 let opened = try SystemCalls.openOwnFolder(name, within: folder)
-                guard system.number(of: try SystemCalls.status(of: opened)) == inode else { return .doesNotFit }
+                guard system.number(of: try SystemCalls.status(of: opened)) == inode else { return .gone }
                 try FolderRemoval.removeContents(of: opened)
             }
             try SystemCalls.remove(name, from: folder, isFolder: isFolder)

@@ -49,12 +49,12 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
             parts.release()
             throw error
         }
-        (start, older) = (parts.start, parts.older.map(\.part.record))
+        (start, older) = (parts.start, parts.older.map(\.record))
         bases = Bases(of: order.tree)
         decoder = ChunkDecoder(label: order.tree.label)
         guard let content else { return }
-        for other in parts.older { bases.add(other) { content.lacks(file: $0) } }
-        for copy in copies { bases.add(copy) { content.lacks(file: $0) } }
+        let incomplete = content.incompleteFiles
+        for copy in parts.older.map(\.copy) + copies { bases.add(copy, where: incomplete.contains) }
     }
 
     /// How large the pieces are that signatures are of; nil where there is nothing to build upon.
@@ -65,7 +65,8 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
 
     /// Chunks that have not come yet, rising, at most ``DocumentWriter/rangeLimit`` ranges of them.
     func missing() throws(DocumentError) -> [Range<UInt64>] {
-        try requireContent().verified.missing(in: tree.layout.allChunks, limit: DocumentWriter.rangeLimit)
+        let missing = try requireContent().verified.missing(in: tree.layout.allChunks)
+        return Array(missing.ranges.prefix(DocumentWriter.rangeLimit))
     }
 
     /// The records of these chunks come next.

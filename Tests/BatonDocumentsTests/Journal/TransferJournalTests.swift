@@ -36,7 +36,7 @@ struct TransferJournalTests {
     private func content() throws -> (vouched: [Range<UInt64>], unsure: [UInt64]) {
         let content = try #require(try TransferJournal.content(at: path))
         for (chunk, checksum) in content.unsure { #expect(checksum == Self.checksum(chunk)) }
-        return (content.vouched.ranges, content.unsure.map(\.number))
+        return (Array(content.vouched.ranges), content.unsure.map(\.number))
     }
 
     private func size() throws -> UInt64 { UInt64(try DocumentFixture.size(at: path)) }

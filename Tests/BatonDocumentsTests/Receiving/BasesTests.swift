@@ -93,24 +93,22 @@ struct BasesTests {
         #expect(slowly.batches >= 9)
     }
 
-    @Test("Of what had another path, what has the size of a file that is needed comes first, and then what is large")
+    @Test("Of a part every file is built upon, whatever its path was, and what is large comes first")
     func moved() async throws {
         let sizes: [UInt64] = [3, 50, 700, 9000, 11_000]
         let writers = try WriterFixture()
         var older = try Folder()
-        let others = (sizes + sizes.map { $0 + 1 }).shuffled()
+        let others = sizes.shuffled()
         for (number, size) in others.enumerated() { try older.add("\(number)", size) }
         let writer = try await DocumentWriter.begun(
             try older.builder.finish(), in: writers.folder, ledger: writers.ledger)
         for size in others { try await writer.write(DocumentFixture.record([UInt8](repeating: 1, count: Int(size)))) }
         #expect(await writer.end() > 0)
         var folder = try Folder()
-        for size in sizes { try folder.add("needed \(100_000 + size)", size) }
+        try folder.add("needed", 9000)
         let bases = Bases(of: try folder.builder.finish())
         let part = try #require(try writers.ledger.unfinished().first)
-        let place = try PartPlace(writers.folder, writers.ledger)
-        let content = try PartContent(reopening: part, isOlder: true, at: place) { false }
-        bases.add(try #require(content)) { _ in true }
-        #expect(bases.sizes == sizes.reversed() + sizes.reversed().map { $0 + 1 })
+        bases.add(try #require(OlderCopy(part, in: try DestinationFolder(writers.folder)))) { _ in true }
+        #expect(bases.sizes == sizes.reversed())
     }
 }

@@ -88,7 +88,7 @@ struct ResumeTests {
             await writer.end()
         }
         let content = try fixture.journalContent()
-        #expect(content.vouched.ranges == [0..<3] && content.unsure.map(\.number) == [3, 5])
+        #expect(content.vouched == ChunkSet(0..<3) && content.unsure.map(\.number) == [3, 5])
     }
 
     @Test("What a power cut has taken is asked for again, and the document is right")
@@ -158,7 +158,7 @@ struct ResumeTests {
         for _ in 0..<63 { try await writer.write(zeros) }
         #expect(await writer.end() == 63 << 20)
         let unfinished = try #require(try fixture.ledger.unfinished().first)
-        try DocumentFixture.damageLastEntry(ofJournal: unfinished.journal, of: 0..<63) { _ in
+        try DocumentFixture.damageLastEntry(ofJournal: fixture.ledger.journal(of: unfinished.record), of: 0..<63) { _ in
             ChunkChecksum(ofZeros: ChunkLayout.chunkSize)
         }
         func damage(_ chunk: UInt64) throws {
@@ -171,7 +171,7 @@ struct ResumeTests {
         var count = 0
         #expect(
             await DocumentFixture.code {
-                _ = try PartContent(reopening: unfinished, isOlder: false, at: place) {
+                _ = try PartContent(reopening: unfinished, at: place) {
                     count += 1
                     return count == 20
                 }
@@ -298,7 +298,7 @@ struct ResumeTests {
         let unfinished = try #require(try ledger.unfinished().first)
         var count = 0
         let code = await DocumentFixture.code {
-            _ = try PartContent(reopening: unfinished, isOlder: false, at: place) {
+            _ = try PartContent(reopening: unfinished, at: place) {
                 count += 1
                 return count == 3
             }
