@@ -207,6 +207,20 @@ extension PartFileLedger {
 }
 
 extension Part {
+    /// The part of a document of which the tests write the files by themselves.
+    convenience init(creating tree: DocumentTree, at place: PartPlace) throws(DocumentError) {
+        try self.init(creating: JournalHeader(origin: DocumentFixture.origin, tree: tree), at: place)
+    }
+
+    /// The same part again, as if the process had been killed.
+    convenience init?(reopening tree: DocumentTree, _ record: PartFileRecord, at place: PartPlace) throws {
+        let content = try #require(try TransferJournal.content(at: place.ledger.journal(of: record)))
+        try self.init(reopening: UnfinishedDocument(record: record, content: content, changed: 0), at: place) { false }
+    }
+
+    @discardableResult
+    func discard() -> Bool { place.ledger.removePart(of: record, in: place.folder) }
+
     /// All steps of a commit.
     func commit() throws(DocumentError) -> FilePath {
         try prepare()

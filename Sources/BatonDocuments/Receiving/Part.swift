@@ -1,170 +1,236 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonProtocol
 import CLinux
 import Glibc
 import SystemPackage
 
 /// The place of a document until it is whole: a hidden file or folder beside its destination, for this user
-/// alone. A document of one file is a folder with one entry, which is the document itself.
+/// alone, with a journal of which chunks are there, and which of them the disk has for good. A document of one file is a
+/// folder with one entry, which is the document itself.
 ///
-/// It stays where it is until ``putInPlace()``, ``discard()`` or ``keep()`` ends it. It belongs to one thread, and each
-/// call blocks on the disk. It holds at most four descriptors.
+/// It stays where it is until ``commit(unless:)`` or ``end()`` ends it. It belongs to one thread, and each call blocks on
+/// the disk. It holds at most five descriptors.
 final class Part {
-    /// Files in a folder up to this size are not reserved, because their bytes come at once: 1 MiB.
-    private static let unreservedSize = UInt64(ChunkLayout.chunkSize)
+    /// Unsure bytes after which a checkpoint is due: 1 GiB. The next attempt may have to read so many.
+    private static let byteLimit: UInt64 = 1 << 30
+    /// Unsure chunks after which a checkpoint is due: 16,384.
+    private static let chunkLimit = 16_384
+    /// Nanoseconds after which a checkpoint is due, if something has come: 10 s.
+    private static let timeLimit: UInt64 = 10_000_000_000
+
+    /// Chunks that are verified and written.
+    private(set) var verified = ChunkSet()
+    /// Bytes in them.
+    private(set) var verifiedByteCount: UInt64 = 0
+    /// Bytes in those of them that the journal has. They are kept if the transfer ends now.
+    private(set) var keptByteCount: UInt64 = 0
+    /// Nanoseconds that the disk took.
+    private(set) var diskTime: UInt64 = 0
 
     /// The document.
     let tree: DocumentTree
     let place: PartPlace
     /// Where it is, and who remembers it.
     let record: PartFileRecord
+    private let journal: TransferJournal
 
     /// The document itself, open.
     let root: OpenEntry
-    /// Files that are there: made now, or looked at.
-    private var known: [Bool]
     /// Whether everything in it was made by this object.
-    private let isNew: Bool
+    let isNew: Bool
+    /// Files that are there: made now, or looked at.
+    var known: [Bool]
+    /// The file that is being written.
     var current: OpenFile?
     /// The folder that was opened last.
     var parent: OpenEntry?
+
+    /// Bytes and chunks that no checkpoint vouches for.
+    private var unsure: (byteCount: UInt64, chunkCount: Int) = (0, 0)
+    /// Bytes that the last checkpoint vouches for.
+    private var vouchedByteCount: UInt64 = 0
+    private var lastCheckpoint = MonotonicClock.nanoseconds()
+    private var isRecordDurable = false
+    /// Whether the disk refused what it was given. It says so only once, so no checkpoint may follow.
+    private var hasFailed = false
+    /// The chunk that is coming, if chunks are written whole.
+    private var whole = WholeChunk()
     private var isOver = false
 
-    /// Makes the part, with nothing in it.
+    /// Makes the part, with nothing in it, and its journal.
     ///
     /// - Throws: `destinationNotWritable`, `destinationUnsuitable`, `badName`, `stateUnavailable`, `busy`, ... Nothing
     ///   is left behind then, or its record as well, so that the next start removes it.
-    convenience init(creating tree: DocumentTree, at place: PartPlace) throws(DocumentError) {
+    convenience init(creating header: JournalHeader, at place: PartPlace) throws(DocumentError) {
+        let tree = header.tree
         try tree.requireLinksInside()
         var record = PartFileRecord(of: tree.label, in: place.folder)
         // First without an inode, so that no moment exists in which the part has no record.
         try place.ledger.enter(record)
-        let root: OpenEntry
         do throws(DocumentError) {
-            root = OpenEntry(.root, try place.folder.make(record.name, isFolder: tree.isFolder, for: tree.label))
+            let root = OpenEntry(.root, try place.folder.make(record.name, isFolder: tree.isFolder, for: tree.label))
             do {
                 record.inode = place.folder.fileSystem.number(of: try SystemCalls.status(of: root.descriptor))
             } catch {
                 throw DocumentError(writingFailed: error, tree.label)
             }
             try place.ledger.enter(record)
+            try Self.requireNaming(record, tree.label, at: place)
+            let journal: TransferJournal
+            do {
+                journal = try TransferJournal.create(at: place.ledger.journal(of: record), header)
+            } catch {
+                throw place.ledger.failure(error)
+            }
+            self.init(tree, record, root, journal, at: place, isNew: true)
         } catch {
             // It is empty.
             record.inode = 0
             place.ledger.removePart(of: record, in: place.folder)
             throw error
         }
-        self.init(tree, record, root, at: place, isNew: true)
-        do throws(DocumentError) {
-            try requireNaming()
-        } catch {
-            discard()
-            throw error
-        }
     }
 
-    /// Opens the part of an earlier transfer.
+    /// Opens the part of an earlier transfer, which the caller has taken from the ledger.
     ///
-    /// - Returns: nil where it is not there any more, or has something else in the place of a file or folder.
+    /// - Parameter isCancelled: whether nobody waits for it any more; it is asked before each chunk that has to be read.
+    /// - Returns: nil if the part or its journal cannot be used: somebody cut, removed or damaged it, or has put
+    ///   something else in the place of a file or folder.
     convenience init?(
-        reopening tree: DocumentTree, _ record: PartFileRecord, at place: PartPlace
+        reopening unfinished: UnfinishedDocument, at place: PartPlace, unless isCancelled: () -> Bool
     ) throws(DocumentError) {
+        let record = unfinished.record
+        let found: (journal: TransferJournal, content: TransferJournal.Content)?
+        do throws(Errno) {
+            found = try TransferJournal.open(place.ledger.journal(of: record))
+        } catch {
+            guard error.saysLost else { throw place.ledger.failure(error) }
+            return nil
+        }
+        guard let (journal, content) = found else { return nil }
+        let tree = content.header.tree
         try tree.requireLinksInside()
-        guard
+        do throws(DocumentError) {
             let root = try place.folder.reopen(
                 record.name, inode: record.inode, isFolder: tree.isFolder, for: tree.label)
-        else { return nil }
-        self.init(tree, record, OpenEntry(.root, root), at: place, isNew: false)
-        guard try restoreAccess() else { return nil }
+            guard let root else { return nil }
+            self.init(tree, record, OpenEntry(.root, root), journal, at: place, isNew: false)
+            guard try restoreAccess() else { return nil }
+        } catch {
+            // If the destination cannot be written to, a new part ends the same way.
+            guard error.code == .destinationNotWritable else { throw error }
+            return nil
+        }
+        verified = content.vouched
+        let files = tree.isFolder ? verified.files(in: tree.layout) : RangeSet(0..<1)
+        for file in files.ranges.joined() where tree.layout.size(ofFile: file) > 0 || !tree.isFolder {
+            guard try isWhole(file: file) else { return nil }
+        }
+        vouchedByteCount = verified.byteCount(in: tree.layout)
+        let there = try present(content.unsure, unless: isCancelled)
+        for chunk in there { verified.insert(chunk.number) }
+        do {
+            if there.count < content.unsure.count { try journal.replaceTail(there) }
+        } catch {
+            throw place.ledger.failure(error)
+        }
+        verifiedByteCount = verified.byteCount(in: tree.layout)
+        keptByteCount = verifiedByteCount
+        unsure = (verifiedByteCount - vouchedByteCount, there.count)
     }
 
     private init(
-        _ tree: DocumentTree, _ record: PartFileRecord, _ root: OpenEntry, at place: PartPlace, isNew: Bool
+        _ tree: DocumentTree, _ record: PartFileRecord, _ root: OpenEntry, _ journal: TransferJournal,
+        at place: PartPlace, isNew: Bool
     ) {
         self.tree = tree
         self.record = record
         self.root = root
+        self.journal = journal
         self.place = place
         self.isNew = isNew
         known = Array(repeating: false, count: tree.layout.fileCount)
         if !tree.isFolder { current = OpenFile(0, root, of: tree) }
     }
 
-    // MARK: - Content
+    /// Makes sure, before a byte is asked for, that the file system can name it without replacing something.
+    private static func requireNaming(
+        _ record: PartFileRecord, _ label: DocumentLabel, at place: PartPlace
+    ) throws(DocumentError) {
+        let other = PartFileRecord(of: label, in: place.folder)
+        try place.ledger.enter(other)
+        defer { place.ledger.remove(other) }
+        try place.folder.rename(record.name, toPart: other.name, for: label)
+        try place.folder.rename(other.name, toPart: record.name, for: label)
+    }
 
-    /// Reserves the room of a document that is one file, and gives it its size. The files of a folder follow one by
-    /// one.
-    func reserve() throws(DocumentError) {
-        guard !tree.isFolder, let current else { return }
-        do {
-            try current.setSize(isReserving: true)
-        } catch {
-            throw DocumentError(writingFailed: error, tree.label)
+    // MARK: - Chunks
+
+    /// Files of which chunks are missing.
+    var incompleteFiles: RangeSet<Int> { verified.missing(in: tree.layout.allChunks).files(in: tree.layout) }
+
+    /// Takes a finding of the verifier.
+    func take(_ event: ChunkVerifier.Event) throws(DocumentError) {
+        let start = MonotonicClock.nanoseconds()
+        defer { diskTime += MonotonicClock.nanoseconds() - start }
+        switch event {
+        case .content(let chunk, let offset, let bytes):
+            let place = tree.layout.place(of: chunk)
+            unsure.byteCount += UInt64(bytes.count)
+            if tree.isSparse(file: place.file) {
+                try writeSparsely(bytes, to: place, from: offset)
+            } else if place.size == ChunkLayout.chunkSize, try takesWholeChunks(ofFile: place.file) {
+                guard let content = whole.add(bytes, at: offset) else { return }
+                try write(content, toFile: place.file, at: place.offset)
+            } else {
+                try write(bytes, toFile: place.file, at: place.offset + UInt64(offset))
+            }
+        case .zeros(let chunk):
+            let place = tree.layout.place(of: chunk)
+            try clear(place.range, ofFile: place.file)
+        case .verified(let chunk, let checksum):
+            verified.insert(chunk)
+            verifiedByteCount += UInt64(tree.layout.size(of: chunk))
+            unsure.chunkCount += 1
+            journal.append(chunk, checksum)
         }
     }
 
-    /// Writes bytes of a file, which is made if need be, with the folders that it is in.
-    func write(_ bytes: UnsafeRawBufferPointer, toFile index: Int, at offset: UInt64) throws(DocumentError) {
-        let size = tree.layout.size(ofFile: index)
-        guard offset <= size, UInt64(bytes.count) <= size - offset else {
-            throw DocumentError(.excess, displayed(tree.entry(ofFile: index).path))
+    /// Writes down what has come, and makes a checkpoint if one is due.
+    func note() throws(DocumentError) {
+        writeDown()
+        guard unsure.chunkCount > 0, !hasFailed else { return }
+        let isDue =
+            unsure.byteCount >= Self.byteLimit || unsure.chunkCount >= Self.chunkLimit
+            || MonotonicClock.nanoseconds() - lastCheckpoint >= Self.timeLimit
+        if isDue { try makeCheckpoint() }
+    }
+
+    private func writeDown() {
+        // If the disk of the state folder is full, the document arrives all the same.
+        try? journal.flush()
+        if journal.isFlushed, !hasFailed { keptByteCount = verifiedByteCount }
+    }
+
+    /// Makes durable what has come, and says so in the journal.
+    private func makeCheckpoint() throws(DocumentError) {
+        let start = MonotonicClock.nanoseconds()
+        defer {
+            lastCheckpoint = MonotonicClock.nanoseconds()
+            diskTime += lastCheckpoint - start
         }
-        let file = try open(index, toHold: bytes.count)
-        do {
-            try file.write(bytes, at: offset)
-        } catch {
-            throw failure(error, file.entry.path)
+        if !isRecordDurable {
+            // On an error it is tried again when the next checkpoint is due.
+            guard (try? place.synchronize(record)) != nil else { return }
+            isRecordDurable = true
         }
-    }
-
-    /// Whether it pays to have chunks of a file whole, in memory that is aligned, before they are written.
-    func takesWholeChunks(ofFile index: Int) throws(DocumentError) -> Bool {
-        guard tree.layout.size(ofFile: index) >= PartOutput.directSize else { return false }
-        return try open(index, toHold: 0).takesWholeChunks
-    }
-
-    /// Makes bytes of a file zeros, and a hole where the file system has holes.
-    func clear(_ range: Range<UInt64>, ofFile index: Int) throws(DocumentError) {
-        let file = try open(index, toHold: 0)
-        do {
-            try SystemCalls.clear(range, of: file.entry.descriptor)
-        } catch {
-            throw failure(error, file.entry.path)
-        }
-    }
-
-    /// Whether a file is this user's own, has its size and no second name: somebody may have cut or removed it.
-    ///
-    /// - Throws: `writeFailed`, ...: the disk does not answer, and nobody knows.
-    func isWhole(file index: Int) throws(DocumentError) -> Bool {
-        do throws(Errno) {
-            let status = try status(ofFile: index)
-            let hasSize = status.st_size == off_t(tree.layout.size(ofFile: index))
-            return hasSize && (try? SystemCalls.requireOwn(status)) != nil
-        } catch {
-            guard error.saysAbsent else { throw failure(error, tree.entry(ofFile: index).path) }
-            return false
-        }
-    }
-
-    /// Bytes that the disk holds for a file.
-    func heldByteCount(ofFile index: Int) -> UInt64 {
-        if tree.isFolder, isNew, !known[index] { return 0 }
-        return UInt64(clamping: (try? status(ofFile: index))?.st_blocks ?? 0) * 512
-    }
-
-    private func status(ofFile index: Int) throws(Errno) -> stat {
-        let path = tree.entry(ofFile: index).path
-        guard !path.isRoot else { return try SystemCalls.status(of: root.descriptor) }
-        return try SystemCalls.status(ofName: path.name, in: try folder(at: path.parent).descriptor)
-    }
-
-    /// Gives back the room that was reserved for bytes of the file that is being written, where the file system can. No
-    /// room is reserved for others.
-    func giveBack(_ range: Range<UInt64>, ofFile index: Int) {
-        guard let current, current.index == index else { return }
-        SystemCalls.giveBack(range, of: current.entry.descriptor)
+        try synchronize()
+        // A checkpoint that cannot be written waits with the entries.
+        try? journal.checkpoint()
+        vouchedByteCount = verifiedByteCount
+        unsure = (0, 0)
     }
 
     /// Makes durable all that was written.
@@ -180,8 +246,25 @@ final class Part {
                 try SystemCalls.synchronize(root.descriptor)
             }
         } catch {
+            hasFailed = true
+            keptByteCount = vouchedByteCount
             throw failure(error, .root)
         }
+    }
+
+    // MARK: - End
+
+    /// Puts the document in place. On an error the part is still there.
+    ///
+    /// - Parameter isCancelled: whether nobody wants it any more.
+    func commit(unless isCancelled: () -> Bool) throws(DocumentError) -> FilePath {
+        guard verified.missing(in: tree.layout.allChunks).isEmpty else {
+            throw DocumentError(.incomplete, tree.label.description)
+        }
+        try prepare(unless: isCancelled)
+        try synchronize()
+        if isCancelled() { throw DocumentError(.cancelled, tree.label.description) }
+        return try putInPlace()
     }
 
     /// Gives what is prepared and durable its name, never in the place of something else.
@@ -206,98 +289,67 @@ final class Part {
         return folder.path(of: placed)
     }
 
-    /// Removes it, unless it is over. Something else that somebody put under its name stays, and so does a part that
-    /// somebody moved away.
+    /// Ends it: keeps the part if the journal knows of chunks in it, and removes it otherwise. Something else that
+    /// somebody put under its name stays, and so does a part that somebody moved away.
     ///
-    /// - Returns: whether it is gone. If not, the next start removes it.
-    @discardableResult
-    func discard() -> Bool {
-        guard !isOver else { return true }
-        close()
-        return place.ledger.removePart(of: record, in: place.folder)
-    }
-
-    /// Leaves it where it is, for a transfer that goes on with it.
-    func keep() {
-        guard !isOver else { return }
-        close()
-        place.ledger.release(record)
-    }
-
-    private func close() {
+    /// - Returns: bytes that are kept.
+    func end() -> UInt64 {
+        guard !isOver else { return 0 }
         isOver = true
-        current = nil
-        parent = nil
+        // This comes first: the state folder may be on the same disk, and the journal may need the room. A disk that
+        // has failed is not written to at the same places again.
+        if !hasFailed { giveBackRoom() }
+        writeDown()
+        (current, parent) = (nil, nil)
+        guard keptByteCount > 0 else {
+            place.ledger.removePart(of: record, in: place.folder)
+            return 0
+        }
+        place.ledger.release(record)
+        return keptByteCount
     }
 
-    /// The meaning of an error of making, writing or naming an entry.
-    func failure(_ error: Errno, _ entry: EntryPath) -> DocumentError {
-        let failure = DocumentError(creatingFailed: error, tree.label, in: place.folder.path)
-        let isAboutTheEntry = [.badName, .tooLarge, .writeFailed].contains(failure.code)
-        return isAboutTheEntry ? DocumentError(failure.code, displayed(entry), underlyingError: error) : failure
-    }
-
-    /// The name of an entry in an error.
-    func displayed(_ entry: EntryPath) -> String {
-        entry.isRoot ? tree.label.description : tree.displayed(entry)
-    }
-
-    /// The folder of this path in it, made if need be; the last one stays open.
-    func folder(at path: EntryPath) throws(Errno) -> OpenEntry {
-        if let parent, parent.path == path { return parent }
-        let opened = OpenEntry(path, try SystemCalls.openOrMakeFolder(path, beneath: root.descriptor))
-        parent = opened
-        return opened
-    }
-
-    /// - Parameter count: bytes that are written at once: a file that has no more gets its size by that.
-    private func open(_ index: Int, toHold count: Int) throws(DocumentError) -> OpenFile {
-        if let current, current.index == index { return current }
-        let entry = tree.entry(ofFile: index)
-        let isMade = isNew && !known[index]
-        current = nil
-        do {
-            let folder = try folder(at: entry.path.parent)
-            // No other user can reach it in the part: most files then have their permissions from the start.
-            let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | (isMade ? O_EXCL : 0)
-            let mode = entry.mode(allowedBy: place.umask) | 0o600
-            let opened = OpenEntry(
-                entry.path, try SystemCalls.open(entry.path.name, beneath: folder.descriptor, flags, mode: mode))
-            if !isMade { try SystemCalls.requireOwn(try SystemCalls.status(of: opened.descriptor)) }
-            let file = OpenFile(index, opened, of: tree)
-            let size = tree.layout.size(ofFile: index)
-            if !isMade || UInt64(count) != size {
-                try file.setSize(isReserving: isMade && size > Self.unreservedSize)
-            }
-            known[index] = true
-            current = file
-            return file
-        } catch .fileExists {
-            // Nobody else makes files here.
-            throw becomeOne
-        } catch {
-            throw failure(error, entry.path)
+    /// Gives back the room of chunks that have not come, and may never come, of the file that is being written. No
+    /// room is reserved for others.
+    private func giveBackRoom() {
+        guard let current else { return }
+        let missing = verified.missing(in: tree.layout.chunks(ofFile: current.index))
+        for chunks in missing.ranges.prefix(DocumentWriter.rangeLimit) {
+            let (first, last) = (chunks.lowerBound, chunks.upperBound - 1)
+            let range = tree.layout.place(of: first).range.lowerBound..<tree.layout.place(of: last).range.upperBound
+            SystemCalls.giveBack(range, of: current.entry.descriptor)
         }
     }
 
-    /// Makes sure, before a byte is asked for, that the file system can name it without replacing something.
-    private func requireNaming() throws(DocumentError) {
-        let other = PartFileRecord(of: tree.label, in: place.folder)
-        try place.ledger.enter(other)
-        defer { place.ledger.remove(other) }
-        try place.folder.rename(record.name, toPart: other.name, for: tree.label)
-        try place.folder.rename(other.name, toPart: record.name, for: tree.label)
+    // MARK: - Room
+
+    /// Makes sure that there is room for the missing chunks, and reserves it for a document of one file.
+    func reserve(sparseAtMost limit: UInt64) throws(DocumentError) {
+        let entryCount = verified.isEmpty ? tree.entryCount - 1 : 0
+        try place.folder.requireRoom(for: neededByteCount(sparseAtMost: limit), entries: entryCount, tree.label)
+        guard !tree.isFolder, let current else { return }
+        do {
+            try current.setSize(isReserving: true)
+        } catch {
+            throw DocumentError(writingFailed: error, tree.label)
+        }
     }
-}
 
-extension ChunkLayout.Place {
-    /// Its bytes in the file.
-    var range: Range<UInt64> { offset..<offset + UInt64(size) }
-}
-
-extension Errno {
-    /// Whether nothing, or something else, is where a file or folder of a part was.
-    var saysAbsent: Bool {
-        [.noSuchFileOrDirectory, .notDirectory, .isDirectory, .tooManySymbolicLinkLevels, .improperLink].contains(self)
+    /// Bytes that incomplete files still need on the disk.
+    ///
+    /// - Parameter limit: what files with holes count together at most, because nobody knows how much of them comes.
+    func neededByteCount(sparseAtMost limit: UInt64) -> UInt64 {
+        let block = place.folder.blockSize
+        var (needed, sparse): (UInt64, UInt64) = (0, 0)
+        for file in incompleteFiles.ranges.joined() {
+            let size = tree.layout.size(ofFile: file)
+            if tree.isSparse(file: file) {
+                sparse += size
+            } else {
+                let onDisk = size > .max - block ? size : (size + block - 1) / block * block
+                needed += onDisk - min(onDisk, heldByteCount(ofFile: file))
+            }
+        }
+        return needed + min(sparse, limit)
     }
 }

@@ -30,21 +30,21 @@ struct PartChoice {
     ///   - isCancelled: whether nobody waits for it any more.
     mutating func open(
         _ unfinished: [UnfinishedDocument], unless isCancelled: () -> Bool
-    ) throws(DocumentError) -> PartContent {
+    ) throws(DocumentError) -> Part {
         var found: [UnfinishedDocument] = []
         for part in unfinished where try isThere(part.record) { found.append(part) }
         found.sort { $0.byteCount > $1.byteCount }
-        var reopened: PartContent?
+        var reopened: Part?
         for part in found where reopened == nil && isSame(part) && place.ledger.take(part.record) {
             do throws(DocumentError) {
-                reopened = try PartContent(reopening: part, at: place, unless: isCancelled)
+                reopened = try Part(reopening: part, at: place, unless: isCancelled)
             } catch {
                 place.ledger.release(part.record)
                 throw error
             }
             if reopened == nil { place.ledger.release(part.record) }
         }
-        let others = found.filter { $0.record != reopened?.part.record }
+        let others = found.filter { $0.record != reopened?.record }
         var held: UInt64 = 0
         for part in others.prefix(Self.olderLimit) where place.ledger.take(part.record) {
             if let copy = OlderCopy(part, in: place.folder) {
@@ -60,12 +60,17 @@ struct PartChoice {
             return !isSame($0) && (header.identity.hasPlace(of: other) || header.identity.hasFile(of: other))
         }
         if isChanged, !older.isEmpty { start = .changed(keepsOlder: true) }
-        let content = if let reopened { reopened } else { try PartContent(creating: header, at: place) }
-        try reserve(content, held)
-        for part in others.dropFirst(Self.olderLimit) where place.ledger.take(part.record) {
-            place.ledger.removePart(of: part.record)
+        let part = if let reopened { reopened } else { try Part(creating: header, at: place) }
+        do throws(DocumentError) {
+            try reserve(part, held)
+        } catch {
+            _ = part.end()
+            throw error
         }
-        return content
+        for other in others.dropFirst(Self.olderLimit) where place.ledger.take(other.record) {
+            place.ledger.removePart(of: other.record)
+        }
+        return part
     }
 
     /// Leaves the other parts to later transfers.
@@ -95,12 +100,12 @@ struct PartChoice {
     ///
     /// - Parameter held: bytes that the disk holds for the others. A file with holes needs as much as it had in them, as
     ///   a rule.
-    private mutating func reserve(_ content: PartContent, _ held: UInt64) throws(DocumentError) {
+    private mutating func reserve(_ part: Part, _ held: UInt64) throws(DocumentError) {
         do throws(DocumentError) {
-            try content.reserve(sparseAtMost: held)
+            try part.reserve(sparseAtMost: held)
         } catch {
             guard error.code == .destinationFull else { throw error }
-            let (needed, free) = (content.neededByteCount(sparseAtMost: held), place.folder.freeByteCount ?? 0)
+            let (needed, free) = (part.neededByteCount(sparseAtMost: held), place.folder.freeByteCount ?? 0)
             // Room that the disk called free and did not give, because of a quota, does not count.
             guard held > 0, (needed > free ? needed - free : needed) <= held else { throw error }
             let given = older.map(\.record)
@@ -108,7 +113,7 @@ struct PartChoice {
             older = []
             for record in given { place.ledger.removePart(of: record) }
             start = .changed(keepsOlder: false)
-            try content.reserve(sparseAtMost: 0)
+            try part.reserve(sparseAtMost: 0)
         }
     }
 }

@@ -15,7 +15,7 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
     private let tree: DocumentTree
     private let ledger: PartFileLedger
     private let bases: Bases
-    private var content: PartContent?
+    private var part: Part?
     /// Other parts of the document that were taken from the ledger. They go when the new one is whole.
     private var older: [PartFileRecord]
     private var verifier: ChunkVerifier?
@@ -44,7 +44,7 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
         try order.folder.requireAbsent(order.tree.label, order.naming)
         var parts = PartChoice(header, at: place)
         do throws(DocumentError) {
-            content = try parts.open(found, unless: isCancelled)
+            part = try parts.open(found, unless: isCancelled)
         } catch {
             parts.release()
             throw error
@@ -52,8 +52,8 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
         (start, older) = (parts.start, parts.older.map(\.record))
         bases = Bases(of: order.tree)
         decoder = ChunkDecoder(label: order.tree.label)
-        guard let content else { return }
-        let incomplete = content.incompleteFiles
+        guard let part else { return }
+        let incomplete = part.incompleteFiles
         for copy in parts.older.map(\.copy) + copies { bases.add(copy, where: incomplete.contains) }
     }
 
@@ -65,7 +65,7 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
 
     /// Chunks that have not come yet, rising, at most ``DocumentWriter/rangeLimit`` ranges of them.
     func missing() throws(DocumentError) -> [Range<UInt64>] {
-        let missing = try requireContent().verified.missing(in: tree.layout.allChunks)
+        let missing = try requirePart().verified.missing(in: tree.layout.allChunks)
         return Array(missing.ranges.prefix(DocumentWriter.rangeLimit))
     }
 
@@ -81,7 +81,7 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
     ///
     /// - Returns: how far it is by now.
     func write(_ bytes: Buffer) throws(DocumentError) -> DocumentWriter.Progress {
-        let content = try requireContent()
+        let part = try requirePart()
         let start = MonotonicClock.nanoseconds()
         defer { total += MonotonicClock.nanoseconds() - start }
         do throws(DocumentError) {
@@ -91,16 +91,16 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
                     decode: { (encoding, payload, room) throws(DocumentError) in
                         try self.decoder.decode(encoding, payload, into: room, from: self.bases)
                     },
-                    handle: { (event) throws(DocumentError) in try content.take(event) })
+                    handle: { (event) throws(DocumentError) in try part.take(event) })
             }
         } catch {
             // Bytes that are under way say nothing any more.
             verifier = nil
             // Chunks that came before the error are kept, unless the disk has failed as well.
-            try? content.note()
+            try? part.note()
             throw error
         }
-        try content.note()
+        try part.note()
         return try progress()
     }
 
@@ -111,7 +111,7 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
     ///
     /// - Parameter isCancelled: whether nobody wants it any more.
     func commit(unless isCancelled: () -> Bool) throws(DocumentError) -> FilePath {
-        let path = try requireContent().commit(unless: isCancelled)
+        let path = try requirePart().commit(unless: isCancelled)
         for record in older { ledger.removePart(of: record) }
         older = []
         return path
@@ -125,22 +125,22 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
         for record in older { ledger.release(record) }
         older = []
         // Here, and not whenever this object goes: what is open keeps its room on the disk after it was removed.
-        defer { content = nil }
-        return content?.end() ?? 0
+        defer { part = nil }
+        return part?.end() ?? 0
     }
 
     /// How far it is.
     func progress() throws(DocumentError) -> DocumentWriter.Progress {
-        let content = try requireContent()
+        let part = try requirePart()
         return DocumentWriter.Progress(
-            verifiedByteCount: content.verifiedByteCount, keptByteCount: content.keptByteCount,
+            verifiedByteCount: part.verifiedByteCount, keptByteCount: part.keptByteCount,
             sender: verifier?.senderBottleneck ?? .unknown, bytesToNextRecord: verifier?.bytesToNextRecord ?? 0,
-            diskTime: .nanoseconds(content.diskTime), processorTime: .nanoseconds(total - min(total, content.diskTime)))
+            diskTime: .nanoseconds(part.diskTime), processorTime: .nanoseconds(total - min(total, part.diskTime)))
     }
 
-    private func requireContent() throws(DocumentError) -> PartContent {
-        guard let content else { throw DocumentError(.cancelled, tree.label.description) }
-        return content
+    private func requirePart() throws(DocumentError) -> Part {
+        guard let part else { throw DocumentError(.cancelled, tree.label.description) }
+        return part
     }
 }
 

@@ -113,7 +113,6 @@ struct FolderRoundTripTests {
         let place = try FolderFixture.place(target)
         let part = try Part(creating: tree, at: place)
         for index in 0..<2 { try part.write([UInt8](repeating: 7, count: index + 1), toFile: index, at: 0) }
-        part.keep()
         let inside = target.appending(String(decoding: part.record.name, as: UTF8.self))
         let aside = scratch.filePath.appending("aside")
         switch attack {

@@ -24,7 +24,7 @@ struct PowerCutTests {
         let header = JournalHeader(origin: DocumentFixture.origin, tree: tree)
         let bytes = DocumentFixture.content(30 << 20, seed: 41)
         do {
-            let content = try PartContent(creating: header, at: try PartPlace(folder, ledger))
+            let content = try Part(creating: header, at: try PartPlace(folder, ledger))
             for chunk in 0..<UInt64(30) {
                 let place = Int(chunk) << 20..<Int(chunk + 1) << 20
                 let checksum = try bytes[place].withUnsafeBytes {
@@ -46,7 +46,7 @@ struct PowerCutTests {
         #expect(try DocumentFixture.read(part) == bytes)
         let unfinished = try #require(try ledger.unfinished().first)
         let content = try #require(
-            try PartContent(reopening: unfinished, at: try PartPlace(folder, ledger)) { false })
+            try Part(reopening: unfinished, at: try PartPlace(folder, ledger)) { false })
         #expect(!content.verified.missing(in: 0..<30).isEmpty)
         let file = try SystemCalls.open(part, O_RDONLY)
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
@@ -73,7 +73,7 @@ struct PowerCutTests {
         sync()
         let tree = try DocumentFixture.tree(200 << 20, version: 1, isSparse: true)
         let header = JournalHeader(origin: DocumentFixture.origin, tree: tree)
-        let content = try PartContent(creating: header, at: try PartPlace(folder, ledger))
+        let content = try Part(creating: header, at: try PartPlace(folder, ledger))
         let megabyte = DocumentFixture.content(1 << 20, seed: 45)
         for chunk in 0..<UInt64(150) {
             let checksum = try megabyte.withUnsafeBytes {

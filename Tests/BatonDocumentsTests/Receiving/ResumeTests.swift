@@ -171,7 +171,7 @@ struct ResumeTests {
         var count = 0
         #expect(
             await DocumentFixture.code {
-                _ = try PartContent(reopening: unfinished, at: place) {
+                _ = try Part(reopening: unfinished, at: place) {
                     count += 1
                     return count == 20
                 }
@@ -298,7 +298,7 @@ struct ResumeTests {
         let unfinished = try #require(try ledger.unfinished().first)
         var count = 0
         let code = await DocumentFixture.code {
-            _ = try PartContent(reopening: unfinished, at: place) {
+            _ = try Part(reopening: unfinished, at: place) {
                 count += 1
                 return count == 3
             }
