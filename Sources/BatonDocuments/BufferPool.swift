@@ -11,8 +11,6 @@ import Synchronization
 /// waits for them. Safe to use from any thread; every operation blocks on a lock only. A caller has to release each
 /// buffer exactly once.
 package final class BufferPool: Sendable {
-    /// Bytes that all buffers together take where a pool has a budget of its own: 24 MiB by default.
-    package static let defaultBudget = 24 << 20
     /// How many may wait in line for a buffer: 256 by default. It bounds what a flood of requests can pile up.
     package static let defaultWaiterLimit = 256
 
@@ -53,17 +51,6 @@ package final class BufferPool: Sendable {
         self.bufferCapacity = bufferCapacity
         self.waiterLimit = waiterLimit
         limit = part.ceiling / bufferCapacity
-    }
-
-    /// A pool with a budget of its own, of at most `budget / bufferCapacity` buffers and at least one.
-    package convenience init(
-        budget: Int = defaultBudget, bufferCapacity: Int = ChunkRecord.capacity,
-        waiterLimit: Int = defaultWaiterLimit
-    ) {
-        let bytes = max(budget, bufferCapacity)
-        self.init(
-            part: ByteBudget(bytes: bytes).part(reserved: bytes, ceiling: bytes), bufferCapacity: bufferCapacity,
-            waiterLimit: waiterLimit)
     }
 
     deinit {

@@ -85,7 +85,9 @@ extension Node {
         } catch {
             throw .folder(path: error.path, reason: error.reason)
         }
-        if case .unavailable(let error) = Landlock.support {
+        do {
+            _ = try Landlock.version()
+        } catch {
             logger.warning(
                 "this kernel has no Landlock (\(error)): documents of other devices are refused until it has")
         }

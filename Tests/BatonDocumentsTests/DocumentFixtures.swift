@@ -219,7 +219,9 @@ extension Part {
     }
 
     @discardableResult
-    func discard() -> Bool { place.ledger.removePart(of: record, in: place.folder) }
+    func discard() -> Bool {
+        [.removed, .gone].contains(place.ledger.removePart(of: record, in: place.folder))
+    }
 
     /// All steps of a commit.
     func commit() throws(DocumentError) -> FilePath {
@@ -300,5 +302,17 @@ extension DocumentReader {
             pool.release(buffer)
             throw error
         }
+    }
+}
+
+extension BufferPool {
+    /// A pool with a budget of its own, of at most `budget / bufferCapacity` buffers and at least one.
+    convenience init(
+        budget: Int = 24 << 20, bufferCapacity: Int = ChunkRecord.capacity, waiterLimit: Int = defaultWaiterLimit
+    ) {
+        let bytes = max(budget, bufferCapacity)
+        self.init(
+            part: ByteBudget(bytes: bytes).part(reserved: bytes, ceiling: bytes), bufferCapacity: bufferCapacity,
+            waiterLimit: waiterLimit)
     }
 }

@@ -255,6 +255,27 @@ package final class OlderCopy: Sendable {
     /// Bytes that the disk holds for a part.
     let heldByteCount: UInt64
 
+    /// Opens at most ``limit`` copies.
+    ///
+    /// - Parameters:
+    ///   - named: those that the user named.
+    ///   - requiringAll: whether one of these that cannot be opened is refused, rather than done without.
+    ///   - shared: one that nobody has named.
+    static func open(
+        _ named: [FilePath], requiringAll: Bool, shared: FilePath?, of tree: DocumentTree
+    ) throws(DocumentError) -> [OlderCopy] {
+        var opened: [OlderCopy] = []
+        for copy in named.prefix(limit) {
+            do throws(DocumentError) {
+                opened.append(try OlderCopy(opening: copy))
+            } catch {
+                guard !requiringAll else { throw error }
+            }
+        }
+        if let shared, opened.count < limit, let copy = OlderCopy(shared: shared, of: tree) { opened.append(copy) }
+        return opened
+    }
+
     /// Opens a copy that the user names, whose links are followed. Blocking.
     ///
     /// - Throws: `missing`, `unreadable`, `notRegularFile`, ...

@@ -93,7 +93,7 @@ extension DestinationFolder {
                 try rename(name, candidate.bytes)
                 break
             } catch {
-                guard error == .fileExists else { throw DocumentError(namingFailed: error, candidate, in: path) }
+                guard error == .fileExists else { throw DocumentError(creatingFailed: error, candidate, in: path) }
                 guard naming.renames, number <= DocumentNaming.highestNumber else {
                     throw DocumentError(.destinationExists, path(of: candidate).displayed, underlyingError: error)
                 }
@@ -108,7 +108,7 @@ extension DestinationFolder {
         do {
             try rename(name, other)
         } catch {
-            throw DocumentError(namingFailed: error, label, in: path)
+            throw DocumentError(creatingFailed: error, label, in: path)
         }
     }
 

@@ -26,16 +26,12 @@ package final class DestinationFolder: Sendable {
     /// - Throws: `destinationMissing`, `destinationNotWritable`, `systemUnsuitable`, `busy`.
     package static func open(_ path: FilePath) async throws(DocumentError) -> DestinationFolder {
         let executor = try BlockingExecutor.forDocument("baton-folder")
-        return try await Opener(executor: executor).open(path)
-    }
-
-    private actor Opener {
-        nonisolated let executor: BlockingExecutor
-        nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-        init(executor: BlockingExecutor) { self.executor = executor }
-
-        func open(_ path: FilePath) throws(DocumentError) -> DestinationFolder { try DestinationFolder(path) }
+        let opened = await withCheckedContinuation { continuation in
+            executor.submit {
+                continuation.resume(returning: Result { () throws(DocumentError) in try DestinationFolder(path) })
+            }
+        }
+        return try opened.get()
     }
 
     /// Opens the folder where the caller may block.
@@ -53,27 +49,14 @@ package final class DestinationFolder: Sendable {
         // Refused before the other device hears of anything, and not when its first byte has come.
         do throws(Errno) {
             _ = try SystemCalls.open(".".utf8, beneath: file, O_RDONLY | O_DIRECTORY)
+            _ = try Landlock.version()
         } catch {
             throw DocumentError(
-                .systemUnsuitable, "openat2: update to Linux 5.6 or later, and let the container allow it",
-                underlyingError: error)
-        }
-        if case .unavailable(let error) = Landlock.support {
-            throw DocumentError(
                 .systemUnsuitable,
-                "Landlock: update to Linux 5.13 or later, and name landlock in the kernel's lsm= parameter",
+                "Linux 5.13 or later with openat2, which a container can forbid, and with Landlock, which the kernel's "
+                    + "lsm= parameter can leave out",
                 underlyingError: error)
         }
-    }
-
-    /// Whether two were the same folder when they were opened, by whatever path.
-    package func isSame(as other: DestinationFolder) -> Bool { resolvedPath == other.resolvedPath }
-
-    /// Confines the calling thread to this folder and the one of the records, and to reading folders with older copies.
-    func confineThread(
-        recordingIn records: borrowing OwnedDescriptor, readingIn copies: [OpenFolder] = []
-    ) throws(Errno) {
-        try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies)
     }
 
     /// Where a name in the folder is, by the user's path; where that leads to another folder by now, by this one's own.
@@ -110,54 +93,34 @@ package final class DestinationFolder: Sendable {
         }
         guard naming.renames else { throw DocumentError(.destinationExists, path(of: label).displayed) }
     }
-
-    /// Makes the folder's entries durable.
-    func synchronize() throws(Errno) {
-        try SystemCalls.synchronize(file)
-    }
 }
 
 extension DocumentError {
     /// The meaning of an error of making or naming a file in a destination folder.
-    init(creatingFailed error: Errno?, _ label: DocumentLabel, in folder: FilePath) {
+    init(creatingFailed error: Errno, _ label: DocumentLabel, in folder: FilePath) {
         switch error {
-        case .permissionDenied?, .notPermitted?, .readOnlyFileSystem?:
+        case .permissionDenied, .notPermitted, .readOnlyFileSystem:
             self.init(.destinationNotWritable, folder.displayed, underlyingError: error)
-        case .noSuchFileOrDirectory?, .staleNFSFileHandle?:
+        case .noSuchFileOrDirectory, .staleNFSFileHandle:
             self.init(.destinationMissing, folder.displayed, underlyingError: error)
-        case .fileNameTooLong?, .invalidArgument?, .illegalByteSequence?:
+        case .notSupported: self.init(.destinationUnsuitable, folder.displayed, underlyingError: error)
+        case .fileNameTooLong, .invalidArgument, .illegalByteSequence:
             self.init(.badName, label.description, underlyingError: error)
-        case let error? where error.isShortage:
-            self.init(.busy, label.description, underlyingError: error)
-        default:
-            self.init(writingFailed: error, label)
-        }
-    }
-
-    /// The meaning of an error of naming a file without replacing another.
-    init(namingFailed error: Errno, _ label: DocumentLabel, in folder: FilePath) {
-        if error == .notSupported {
-            self.init(.destinationUnsuitable, folder.displayed, underlyingError: error)
-        } else {
-            self.init(creatingFailed: error, label, in: folder)
+        case _ where error.isShortage: self.init(.busy, label.description, underlyingError: error)
+        case _: self.init(writingFailed: error, label)
         }
     }
 
     /// The meaning of an error of writing a document's bytes or making them durable.
-    init(writingFailed error: Errno?, _ label: DocumentLabel) {
-        self.init(writingFailed: error, label.description)
-    }
-
-    /// The same, of what `subject` names (already fit to be shown).
-    init(writingFailed error: Errno?, _ subject: String) {
+    init(writingFailed error: Errno, _ label: DocumentLabel) {
         let code: Code =
             switch error {
-            case .noSpace?, .diskQuotaExceeded?: .destinationFull
-            case .fileTooLarge?: .tooLarge
-            case .readOnlyFileSystem?: .destinationNotWritable
-            default: .writeFailed
+            case .noSpace, .diskQuotaExceeded: .destinationFull
+            case .fileTooLarge: .tooLarge
+            case .readOnlyFileSystem: .destinationNotWritable
+            case _: .writeFailed
             }
-        self.init(code, subject, underlyingError: error)
+        self.init(code, label.description, underlyingError: error)
     }
 }
 

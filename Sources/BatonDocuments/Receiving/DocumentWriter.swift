@@ -97,9 +97,7 @@ package actor DocumentWriter {
         against copies: [FilePath] = [], requiringCopies: Bool = true, sharedCopy: FilePath? = nil,
         identity: DocumentIdentity = .unknown, naming: DocumentNaming = .own, on loop: EventLoop
     ) async throws(DocumentError) -> DocumentWriter {
-        let order = ReceivingOrder(
-            tree: tree, origin: origin, identity: identity, folder: folder, ledger: ledger, naming: naming,
-            copies: copies, requiresCopies: requiringCopies, sharedCopy: sharedCopy)
+        let header = JournalHeader(origin: origin, tree: tree, identity: identity)
         let thread: PrivateThread
         do {
             thread = try PrivateThread(name: "baton-confined", waking: loop)
@@ -107,7 +105,11 @@ package actor DocumentWriter {
             throw DocumentError(.busy, "a document", underlyingError: error)
         }
         let opened = try await cancelling(thread) { (isCancelled) throws(DocumentError) in
-            let reception = try Reception(order, unless: isCancelled)
+            let reception = try Reception(
+                header, in: folder, ledger: ledger, naming: naming,
+                against: { () throws(DocumentError) in
+                    try OlderCopy.open(copies, requiringAll: requiringCopies, shared: sharedCopy, of: tree)
+                }, unless: isCancelled)
             return (reception, try reception.progress(), reception.pieceSize)
         }
         return DocumentWriter(tree, opened.0, opened.1, opened.2, thread, loop)

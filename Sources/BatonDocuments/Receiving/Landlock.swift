@@ -10,14 +10,6 @@ package import SystemPackage
 /// It stands behind everything that the code does by itself (one component of a name, `openat2` beneath one folder, no
 /// links): should any of that be wrong, the kernel still lets the thread reach nothing else.
 package enum Landlock {
-    /// Whether this kernel can confine a thread.
-    package enum Support: Sendable, Hashable {
-        /// It can; the number is the version of its interface, 1 to 7 as of Linux 6.18.
-        case version(Int)
-        /// It was built without, is older than Linux 5.13, or has it switched off.
-        case unavailable(Errno)
-    }
-
     /// Kinds of access to files, by the kernel's numbers.
     struct Access: OptionSet {
         let rawValue: UInt64
@@ -53,13 +45,11 @@ package enum Landlock {
     /// Abstract Unix sockets of others, and signals to them: version 6.
     private static let scopes: UInt64 = 0b11
 
-    /// The support of this kernel.
-    package static var support: Support {
-        do {
-            return .version(Int(try SystemCalls.kernel { baton_landlock_version() }))
-        } catch {
-            return .unavailable(error)
-        }
+    /// The version of this kernel's interface, 1 to 7 as of Linux 6.18.
+    ///
+    /// - Throws: what a kernel says that was built without, is older than Linux 5.13, or has it switched off.
+    package static func version() throws(Errno) -> Int {
+        Int(try SystemCalls.kernel { baton_landlock_version() })
     }
 
     /// Confines the calling thread, and what it makes, for good: to a destination and to the folder of the records, to
@@ -73,11 +63,7 @@ package enum Landlock {
         receivingIn destination: borrowing OwnedDescriptor, recordingIn records: borrowing OwnedDescriptor,
         readingIn copies: [OpenFolder] = [], version wanted: Int? = nil
     ) throws(Errno) {
-        let version: Int
-        switch support {
-        case .version(let number): version = min(number, wanted ?? number)
-        case .unavailable(let error): throw error
-        }
+        let version = min(try version(), wanted ?? .max)
         let all = Access.all(inVersion: version)
         let rules = OwnedDescriptor(
             takingOwnershipOf: try SystemCalls.kernel {

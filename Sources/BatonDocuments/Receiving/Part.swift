@@ -284,7 +284,7 @@ final class Part {
         isOver = true
         // Before the record goes, which may be on another disk. If it fails, the document is whole all the same and has
         // its name, and only a power cut in the next seconds could take the name away.
-        try? folder.synchronize()
+        try? SystemCalls.synchronize(folder.file)
         place.ledger.remove(record)
         return folder.path(of: placed)
     }
@@ -301,12 +301,25 @@ final class Part {
         if !hasFailed { giveBackRoom() }
         writeDown()
         (current, parent) = (nil, nil)
+        guard !isGone else {
+            place.ledger.remove(record)
+            return 0
+        }
         guard keptByteCount > 0 else {
             place.ledger.removePart(of: record, in: place.folder)
             return 0
         }
         place.ledger.release(record)
         return keptByteCount
+    }
+
+    /// Whether somebody has taken it away. A disk that does not answer has lost nothing.
+    private var isGone: Bool {
+        do throws(Errno) {
+            return try place.folder.inode(ofName: record.name) != record.inode
+        } catch {
+            return error == .noSuchFileOrDirectory
+        }
     }
 
     /// Gives back the room of chunks that have not come, and may never come, of the file that is being written. No

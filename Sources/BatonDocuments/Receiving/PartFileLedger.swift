@@ -37,15 +37,13 @@ package final class PartFileLedger: Sendable {
     /// - Throws: `stateUnavailable`.
     package init(stateFolder: FilePath) throws(DocumentError) {
         folder = stateFolder
-        do {
-            try SystemCalls.call { stateFolder.withPlatformString { mkdir($0, 0o700) } }
-        } catch .fileExists {
-            let kind = (try? SystemCalls.status(at: stateFolder))?.st_mode ?? 0
-            guard kind & S_IFMT == S_IFDIR else {
-                throw DocumentError(.stateUnavailable, stateFolder.displayed, underlyingError: .notDirectory)
-            }
+        do throws(Errno) {
+            do throws(Errno) {
+                try SystemCalls.call { stateFolder.withPlatformString { mkdir($0, 0o700) } }
+            } catch .fileExists {}
+            _ = try SystemCalls.open(stateFolder, O_RDONLY | O_DIRECTORY)
         } catch {
-            throw DocumentError(.stateUnavailable, stateFolder.displayed, underlyingError: error)
+            throw failure(error)
         }
     }
 
@@ -86,10 +84,10 @@ package final class PartFileLedger: Sendable {
         let path = path(ofRecord: tag)
         let removal: PartFileRecord.Removal
         do throws(Errno) {
-            removal = try PartFileRecord(readingFrom: path)?.removePart() ?? .gone
+            removal = try PartFileRecord(readingFrom: path)?.removePart() ?? .doesNotFit
         } catch {
             // Without the record nobody would ever know where the part is.
-            removal = error.saysGone ? .gone : .unreachable
+            removal = error.saysGone ? .doesNotFit : .unreachable
         }
         let isOld = (try? age(of: path)).map { $0 > Self.unreachableLifetime } ?? false
         if removal != .unreachable || isOld { forget(tag) }
@@ -198,8 +196,8 @@ package final class PartFileLedger: Sendable {
     ///
     /// - Throws: `stateUnavailable`, `busy`. A record that there was before stays then.
     func enter(_ record: PartFileRecord) throws(DocumentError) {
-        let isNew = !isInUse(record.tag)
-        guard !isNew || take(record) else { throw DocumentError(.busy, "a document") }
+        let isNew = take(record)
+        guard isNew || tags.withLock({ $0.contains(record.tag) }) else { throw DocumentError(.busy, "a document") }
         do {
             try record.write(to: path(ofRecord: record.tag))
         } catch {
@@ -217,16 +215,14 @@ package final class PartFileLedger: Sendable {
     /// Removes a part that was taken. If that fails, its record stays for a later attempt.
     ///
     /// - Parameter folder: its folder; nil, the default, for the one that is at the recorded path.
-    /// - Returns: whether it is gone.
     @discardableResult
-    func removePart(of record: PartFileRecord, in folder: DestinationFolder? = nil) -> Bool {
+    func removePart(of record: PartFileRecord, in folder: DestinationFolder? = nil) -> PartFileRecord.Removal {
         let removal = folder.map { record.removePart(from: $0.file, on: $0.fileSystem) } ?? record.removePart()
-        guard removal != .unreachable else {
-            release(record)
-            return false
+        switch removal {
+        case .removed, .gone: remove(record)
+        case .doesNotFit, .unreachable: release(record)
         }
-        remove(record)
-        return true
+        return removal
     }
 
     /// The result of deleting a part.
@@ -243,18 +239,9 @@ package final class PartFileLedger: Sendable {
     package func discard(_ part: KeptPart) -> Discarding {
         guard let record = try? PartFileRecord(readingFrom: path(ofRecord: part.id)) else { return .done }
         guard take(record) else { return .inUse }
-        return removePart(of: record) ? .done : .unreachable
-    }
-
-    /// Makes a record durable, and the names in the folder of the records.
-    func synchronize(_ record: PartFileRecord, in records: OpenFolder) throws(DocumentError) {
-        do throws(Errno) {
-            let file = try SystemCalls.open(path(ofRecord: record.tag), O_WRONLY | O_NOFOLLOW)
-            try SystemCalls.synchronize(file)
-            try SystemCalls.synchronize(records.descriptor)
-        } catch {
-            throw failure(error)
-        }
+        let removal = removePart(of: record)
+        if removal == .doesNotFit { forget(record.tag) }
+        return removal == .unreachable ? .unreachable : .done
     }
 
     private func forget(_ tag: String) {
@@ -284,9 +271,7 @@ package final class PartFileLedger: Sendable {
 
     private func path(ofJournal tag: String) -> FilePath { folder.appending(tag + PartFileRecord.journalSuffix) }
 
-    private func path(ofRecord tag: String) -> FilePath { folder.appending(tag + PartFileRecord.suffix) }
-
-    private func isInUse(_ tag: String) -> Bool { tags.withLock { $0.contains(tag) } }
+    func path(ofRecord tag: String) -> FilePath { folder.appending(tag + PartFileRecord.suffix) }
 
     private func age(of file: FilePath) throws(Errno) -> Duration {
         .seconds(max(0, time(nil) - (try SystemCalls.status(at: file).st_mtim.tv_sec)))
@@ -298,7 +283,8 @@ package final class PartFileLedger: Sendable {
 
     /// The tags of the records that no transfer uses.
     private func recordTags() throws(DocumentError) -> [String] {
-        try stems(endingIn: PartFileRecord.suffix).filter { !isInUse($0) }
+        let used = tags.withLock { $0 }
+        return try stems(endingIn: PartFileRecord.suffix).filter { !used.contains($0) }
     }
 
     private func stems(endingIn suffix: String) throws(DocumentError) -> [String] {

@@ -19,8 +19,10 @@ struct PartFileRecord: Equatable {
 
     enum Removal: Equatable {
         case removed
-        /// Nothing, or something else, has its name: somebody has removed it.
+        /// Nothing has its name: somebody has removed it.
         case gone
+        /// Something else has its name.
+        case doesNotFit
         /// The folder cannot be looked at, or has another file system in the place of the part's: a disk is not there.
         case unreachable
     }
@@ -114,19 +116,19 @@ struct PartFileRecord: Equatable {
         do throws(Errno) {
             let status = try SystemCalls.status(ofName: name, in: folder)
             let isFolder = status.st_mode & S_IFMT == S_IFDIR
-            guard isFolder || status.st_mode & S_IFMT == S_IFREG else { return .gone }
+            guard isFolder || status.st_mode & S_IFMT == S_IFREG else { return .doesNotFit }
             guard inode != 0 else {
                 // Only an empty one can be ours.
-                guard isFolder || status.st_size == 0 else { return .gone }
+                guard isFolder || status.st_size == 0 else { return .doesNotFit }
                 try SystemCalls.remove(name, from: folder, isFolder: isFolder)
                 return .removed
             }
-            guard system.number(of: status) == inode else { return .gone }
+            guard system.number(of: status) == inode else { return .doesNotFit }
             if isFolder {
-                guard status.st_uid == geteuid() else { return .gone }
+                guard status.st_uid == geteuid() else { return .doesNotFit }
                 // This empties the part, and no other folder that was put in its place meanwhile.
                 let opened = try SystemCalls.openOwnFolder(name, within: folder)
-                guard system.number(of: try SystemCalls.status(of: opened)) == inode else { return .gone }
+                guard system.number(of: try SystemCalls.status(of: opened)) == inode else { return .doesNotFit }
                 try FolderRemoval.removeContents(of: opened)
             }
             try SystemCalls.remove(name, from: folder, isFolder: isFolder)
@@ -148,13 +150,10 @@ struct PartPlace: Sendable {
 
     /// Makes the record of a part durable, and the names of part, record and journal. A journal that vouches for chunks
     /// is of no use if a power cut takes these away.
-    func synchronize(_ record: PartFileRecord) throws(DocumentError) {
-        try ledger.synchronize(record, in: records)
-        do throws(Errno) {
-            try folder.synchronize()
-        } catch {
-            throw DocumentError(writingFailed: error, folder.path.displayed)
-        }
+    func synchronize(_ record: PartFileRecord) throws(Errno) {
+        try SystemCalls.synchronize(try SystemCalls.open(ledger.path(ofRecord: record.tag), O_WRONLY | O_NOFOLLOW))
+        try SystemCalls.synchronize(records.descriptor)
+        try SystemCalls.synchronize(folder.file)
     }
 }
 
@@ -172,13 +171,9 @@ enum PartFileName {
     static func make(for label: DocumentLabel, tag: String) -> [UInt8] {
         let ending = Array(".\(tag)\(suffix)".utf8)
         var stem = label.bytes.prefix(DocumentLabel.maximumLength - 1 - ending.count)
-        if stem.count < label.bytes.count {
-            // Some file systems refuse a name that ends within a character; three steps back leave any of UTF-8's.
-            var steps = 0
-            while steps < 3, label.bytes[stem.endIndex] & 0xC0 == 0x80, !stem.isEmpty {
-                stem.removeLast()
-                steps += 1
-            }
+        // Some file systems refuse a name that ends within a character: a byte 10xxxxxx goes on with one.
+        while !stem.isEmpty, stem.count < label.bytes.count, label.bytes[stem.endIndex] & 0xC0 == 0x80 {
+            stem.removeLast()
         }
         return [UInt8(ascii: ".")] + stem + ending
     }

@@ -25,23 +25,27 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
 
     /// Confines the thread, and makes the part on it, or opens the one of an earlier transfer.
     ///
-    /// - Parameter isCancelled: whether nobody waits for it any more.
-    init(_ order: ReceivingOrder, unless isCancelled: () -> Bool) throws(DocumentError) {
-        (tree, ledger) = (order.tree, order.ledger)
-        let header = JournalHeader(origin: order.origin, tree: order.tree, identity: order.identity)
-        // The confined thread cannot read these any more.
-        let (umask, copies) = (ProcessUmask.current, try order.openCopies())
-        let found = try order.ledger.unfinished(of: header, in: order.folder)
-        let records = try order.ledger.openFolder()
+    /// - Parameters:
+    ///   - header: what is to be received, and from whom.
+    ///   - openCopies: opens older copies, which a confined thread cannot.
+    ///   - isCancelled: whether nobody waits for it any more.
+    init(
+        _ header: JournalHeader, in folder: DestinationFolder, ledger: PartFileLedger, naming: DocumentNaming,
+        against openCopies: () throws(DocumentError) -> [OlderCopy], unless isCancelled: () -> Bool
+    ) throws(DocumentError) {
+        (tree, self.ledger) = (header.tree, ledger)
+        let (umask, copies) = (ProcessUmask.current, try openCopies())
+        let found = try ledger.unfinished(of: header, in: folder)
+        let records = try ledger.openFolder()
         do throws(Errno) {
-            try order.folder.confineThread(recordingIn: records.descriptor, readingIn: copies.compactMap(\.folder))
+            try Landlock.confineThread(
+                receivingIn: folder.file, recordingIn: records.descriptor, readingIn: copies.compactMap(\.folder))
         } catch {
             throw DocumentError(
-                error.isShortage ? .busy : .notConfinable, order.folder.path.displayed, underlyingError: error)
+                error.isShortage ? .busy : .notConfinable, folder.path.displayed, underlyingError: error)
         }
-        let place = PartPlace(
-            folder: order.folder, ledger: order.ledger, umask: umask, records: records, naming: order.naming)
-        try order.folder.requireAbsent(order.tree.label, order.naming)
+        let place = PartPlace(folder: folder, ledger: ledger, umask: umask, records: records, naming: naming)
+        try folder.requireAbsent(tree.label, naming)
         var parts = PartChoice(header, at: place)
         do throws(DocumentError) {
             part = try parts.open(found, unless: isCancelled)
@@ -50,8 +54,8 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
             throw error
         }
         (start, older) = (parts.start, parts.older.map(\.record))
-        bases = Bases(of: order.tree)
-        decoder = ChunkDecoder(label: order.tree.label)
+        bases = Bases(of: tree)
+        decoder = ChunkDecoder(label: tree.label)
         guard let part else { return }
         let incomplete = part.incompleteFiles
         for copy in parts.older.map(\.copy) + copies { bases.add(copy, where: incomplete.contains) }
@@ -141,39 +145,6 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
     private func requirePart() throws(DocumentError) -> Part {
         guard let part else { throw DocumentError(.cancelled, tree.label.description) }
         return part
-    }
-}
-
-/// The order to receive a document: from whom, and where.
-struct ReceivingOrder: Sendable {
-    let tree: DocumentTree
-    /// The device that offers it.
-    let origin: String
-    let identity: DocumentIdentity
-    let folder: DestinationFolder
-    let ledger: PartFileLedger
-    let naming: DocumentNaming
-    /// Older copies that the user named.
-    let copies: [FilePath]
-    /// Whether one of these that cannot be opened is refused, rather than done without.
-    let requiresCopies: Bool
-    /// A copy that nobody has named.
-    let sharedCopy: FilePath?
-
-    /// Opens the older copies.
-    func openCopies() throws(DocumentError) -> [OlderCopy] {
-        var opened: [OlderCopy] = []
-        for copy in copies.prefix(OlderCopy.limit) {
-            do throws(DocumentError) {
-                opened.append(try OlderCopy(opening: copy))
-            } catch {
-                guard !requiresCopies else { throw error }
-            }
-        }
-        if let sharedCopy, opened.count < OlderCopy.limit, let copy = OlderCopy(shared: sharedCopy, of: tree) {
-            opened.append(copy)
-        }
-        return opened
     }
 }
 

@@ -194,7 +194,8 @@ struct PartFolderTests {
         let thread = try PrivateThread(name: "test-confined", waking: EventLoop(name: "test"))
         let outcome = await thread.perform { () -> Result<FilePath, DocumentError> in
             do throws(DocumentError) {
-                try? place.folder.confineThread(recordingIn: place.records.descriptor)
+                try? Landlock.confineThread(
+                    receivingIn: place.folder.file, recordingIn: place.records.descriptor)
                 let lost = try Part(creating: tree, at: place)
                 let ones = [UInt8](repeating: 1, count: 1 << 20)
                 try ones.withUnsafeBufferPointer { (ones) throws(DocumentError) in
