@@ -21,9 +21,6 @@ final class TransferJournal {
     static let headerLimit = 40 << 20
     /// The most bytes of a journal that is read: entries of chunks of 128 TiB.
     static let sizeLimit: UInt64 = 6 << 30
-    /// Entries that are written at once: 8,192, which are 320 KiB.
-    private static let batchCount = 8192
-
     static let magic: [UInt8] = Array("baton journal 3\n".utf8)
     /// Magic, the summary's length and its checksum. Then come the summary, which has the length and the checksum of
     /// the tree, the tree, and the entries.
@@ -112,10 +109,7 @@ final class TransferJournal {
     func replaceTail(_ chunks: [Chunk]) throws(Errno) {
         pending = []
         entryCount = vouchedCount
-        for chunk in chunks {
-            append(chunk.number, chunk.checksum)
-            if pending.count >= Self.batchCount * JournalEntry.size { try flush() }
-        }
+        for chunk in chunks { append(chunk.number, chunk.checksum) }
         try flush()
         let (number, end) = (file.rawValue, offset(of: entryCount))
         try SystemCalls.call { ftruncate(number, off_t(end)) }

@@ -103,16 +103,10 @@ extension DestinationFolder {
         return candidate
     }
 
-    /// Gives a part another part's name, never in the place of something else.
-    func rename(_ name: [UInt8], toPart other: [UInt8], for label: DocumentLabel) throws(DocumentError) {
-        do {
-            try rename(name, other)
-        } catch {
-            throw DocumentError(creatingFailed: error, label, in: path)
-        }
-    }
-
-    private func rename(_ name: [UInt8], _ to: [UInt8]) throws(Errno) {
+    /// Gives a name to what has another, never in the place of something else.
+    ///
+    /// - Throws: `notSupported` if the file system cannot promise it.
+    func rename(_ name: [UInt8], _ to: [UInt8]) throws(Errno) {
         let folder = file.rawValue
         try SystemCalls.withName(name) { (from) throws(Errno) in
             try SystemCalls.withName(to) { (to) throws(Errno) in

@@ -26,7 +26,6 @@ enum FolderRemoval {
         of folder: borrowing OwnedDescriptor, depth: Int, _ left: inout Int
     ) throws(Errno) {
         guard depth < depthLimit else { throw .directoryNotEmpty }
-        try SystemCalls.restoreAccess(to: folder)
         let number = folder.rawValue
         while true {
             try SystemCalls.call { lseek(number, 0, SEEK_SET) }
@@ -59,25 +58,16 @@ extension SystemCalls {
     static func openOwnFolder(
         _ name: some Collection<UInt8>, within folder: borrowing OwnedDescriptor
     ) throws(Errno) -> OwnedDescriptor {
-        let opened: OwnedDescriptor
+        // First, so that the access to what is mounted there is left alone.
         do throws(Errno) {
-            opened = try openFolder(name, within: folder)
-        } catch .permissionDenied {
-            try restoreAccess(name, in: folder)
-            opened = try openFolder(name, within: folder)
-        }
-        try restoreAccess(to: opened)
-        return opened
+            _ = try openFolder(name, within: folder)
+        } catch .permissionDenied {}
+        try restoreAccess(name, in: folder)
+        return try openFolder(name, within: folder)
     }
 
-    /// Gives the owner of an open folder all access, and nobody else any. Other users' folders are left alone.
-    static func restoreAccess(to folder: borrowing OwnedDescriptor) throws(Errno) {
-        let status = try status(of: folder)
-        guard status.st_uid == geteuid(), status.st_mode & 0o700 != 0o700 else { return }
-        try setMode(0o700, of: folder)
-    }
-
-    /// The same for a file or folder by its path beneath a folder, which nobody can open before.
+    /// Gives the owner of a file or folder, by its path beneath a folder, all access, and nobody else any, if the owner
+    /// has not all. Those of other users are refused then.
     ///
     /// - Returns: its status before.
     @discardableResult

@@ -162,8 +162,12 @@ final class Part {
         let other = PartFileRecord(of: label, in: place.folder)
         try place.ledger.enter(other)
         defer { place.ledger.remove(other) }
-        try place.folder.rename(record.name, toPart: other.name, for: label)
-        try place.folder.rename(other.name, toPart: record.name, for: label)
+        do {
+            try place.folder.rename(record.name, other.name)
+            try place.folder.rename(other.name, record.name)
+        } catch {
+            throw DocumentError(creatingFailed: error, label, in: place.folder.path)
+        }
     }
 
     // MARK: - Chunks

@@ -34,20 +34,14 @@ struct PartFileRecord: Equatable {
     /// The random letters in the name, which also name the record.
     let tag: String
     /// The part file's inode, or 0 as long as it was not made yet.
-    var inode: UInt64
+    var inode: UInt64 = 0
     /// The file system of the folder (``FileSystem/number``): the folder that a disk is mounted on is there without it
     /// as well, and has nothing in it. Nil where nobody can tell it from another one: the number of a device is the
     /// next one's that is plugged in.
-    let fileSystem: UInt64?
+    var fileSystem: UInt64?
+}
 
-    init(folder: FilePath, name: [UInt8], tag: String, inode: UInt64 = 0, fileSystem: UInt64? = nil) {
-        self.folder = folder
-        self.name = name
-        self.tag = tag
-        self.inode = inode
-        self.fileSystem = fileSystem
-    }
-
+extension PartFileRecord {
     /// A record of a new part for a document.
     init(of label: DocumentLabel, in folder: DestinationFolder) {
         let tag = PartFileName.makeTag()
@@ -67,13 +61,12 @@ struct PartFileRecord: Equatable {
             fields.count == 4 || fields.count == 3, let label = try? DocumentLabel(fields[1]),
             let inode = UInt64(String(decoding: fields[2], as: UTF8.self)), let tag = path.stem
         else { return nil }
-        folder = FilePath(platformString: fields[0].map { CChar(bitPattern: $0) } + [0])
-        name = label.bytes
-        self.tag = tag
-        self.inode = inode
-        // Those of earlier versions do not say.
-        fileSystem = fields.count == 4 ? UInt64(String(decoding: fields[3], as: UTF8.self)) : nil
+        let folder = FilePath(platformString: fields[0].map { CChar(bitPattern: $0) } + [0])
         guard folder.isAbsolute else { return nil }
+        self.init(
+            folder: folder, name: label.bytes, tag: tag, inode: inode,
+            // Those of earlier versions do not say.
+            fileSystem: fields.count == 4 ? UInt64(String(decoding: fields[3], as: UTF8.self)) : nil)
     }
 
     /// Writes the record, or over an earlier state of it: only the inode's digits change, in one call.
