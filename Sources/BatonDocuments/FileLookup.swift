@@ -24,15 +24,9 @@ package enum FileLookup {
     ///
     /// - Throws: why it cannot be told, `noSuchFileOrDirectory` for what is not there.
     package static func resolved(_ path: FilePath) throws(Errno) -> FilePath {
-        while true {
-            let resolved = path.withPlatformString { Glibc.realpath($0, nil) }
-            if let resolved {
-                defer { free(resolved) }
-                return FilePath(platformString: resolved)
-            }
-            let error = Errno(rawValue: errno)
-            if error != .interrupted { throw error }
-        }
+        guard let resolved = path.withPlatformString({ Glibc.realpath($0, nil) }) else { throw Errno(rawValue: errno) }
+        defer { free(resolved) }
+        return FilePath(platformString: resolved)
     }
 
     /// Looks a path up beneath a folder, and never leaves it: `openat2` with `RESOLVE_BENEATH` and

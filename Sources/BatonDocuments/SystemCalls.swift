@@ -22,12 +22,6 @@ enum SystemCalls {
         return status
     }
 
-    /// Whether a path leads to an open file or folder; nil where one of them cannot be looked at.
-    static func leads(_ path: FilePath, to file: borrowing OwnedDescriptor) -> Bool? {
-        guard let there = try? status(at: path), let own = try? status(of: file) else { return nil }
-        return there.st_ino == own.st_ino && there.st_dev == own.st_dev
-    }
-
     /// Opens a path with `open`'s flags; the descriptor is closed on exec.
     static func open(_ path: FilePath, _ flags: Int32, mode: mode_t = 0) throws(Errno) -> OwnedDescriptor {
         let number = try call { path.withPlatformString { Glibc.open($0, flags | O_CLOEXEC, mode) } }

@@ -32,7 +32,7 @@ final class Bases {
     private enum Source {
         case file(BasisFile)
         /// A file of a folder, unless it has fewer bytes.
-        case entry([UInt8], in: OpenFolder, leastSize: UInt64)
+        case entry([UInt8], in: OpenEntry, leastSize: UInt64)
 
         func open() -> BasisFile? {
             switch self {
@@ -243,7 +243,7 @@ package final class OlderCopy: Sendable {
 
     enum Content: Sendable {
         case file(BasisFile)
-        case folder(OpenFolder)
+        case folder(OpenEntry)
     }
 
     let content: Content
@@ -315,7 +315,7 @@ package final class OlderCopy: Sendable {
             return
         }
         guard let opened = try? SystemCalls.openOwnFolder(name, within: folder.file) else { return nil }
-        content = .folder(OpenFolder(opened))
+        content = .folder(OpenEntry(.root, opened))
         paths = all.files(in: layout).ranges.joined().sorted { layout.size(ofFile: $0) > layout.size(ofFile: $1) }
             .map { part.content.header.tree.entry(ofFile: $0).path.bytes }
         heldByteCount = part.byteCount
@@ -327,7 +327,7 @@ package final class OlderCopy: Sendable {
             content = .file(try BasisFile(try DocumentSource.open(path).takeFile()))
         } catch let error as DocumentError where error.code == .isFolder {
             do {
-                content = .folder(OpenFolder(try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)))
+                content = .folder(OpenEntry(.root, try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)))
             } catch {
                 throw DocumentError(openingFailed: error, path)
             }
@@ -339,7 +339,7 @@ package final class OlderCopy: Sendable {
     }
 
     /// The folder; nil for a file.
-    var folder: OpenFolder? {
+    var folder: OpenEntry? {
         if case .folder(let folder) = content { folder } else { nil }
     }
 }

@@ -61,7 +61,9 @@ package final class DestinationFolder: Sendable {
 
     /// Where a name in the folder is, by the user's path; where that leads to another folder by now, by this one's own.
     func path(of label: DocumentLabel) -> FilePath {
-        let folder = SystemCalls.leads(path, to: file) == true ? path : Self.place(of: file) ?? path
+        let (there, own) = (try? SystemCalls.status(at: path), try? SystemCalls.status(of: file))
+        let isThere = there?.st_ino == own?.st_ino && there?.st_dev == own?.st_dev
+        let folder = isThere ? path : Self.place(of: file) ?? path
         guard let component = label.component else { return folder }
         return folder.appending(component)
     }

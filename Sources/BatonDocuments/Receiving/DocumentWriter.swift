@@ -48,13 +48,13 @@ package actor DocumentWriter {
     }
 
     /// The document.
-    package nonisolated let tree: DocumentTree
+    package nonisolated var tree: DocumentTree { reception.tree }
     /// The state of the document at the beginning. If the origin does not say which document it is, another version
     /// counts as a change only if it was deleted.
-    package nonisolated let start: Start
+    package nonisolated var start: Start { reception.start }
     /// How large the pieces are of which the other device is told (``nextSignatures()``); nil where this device has
     /// nothing to build upon.
-    package nonisolated let pieceSize: PieceSize?
+    package nonisolated var pieceSize: PieceSize? { reception.pieceSize }
     /// How far it is.
     package private(set) var progress: Progress
 
@@ -110,22 +110,16 @@ package actor DocumentWriter {
                 against: { () throws(DocumentError) in
                     try OlderCopy.open(copies, requiringAll: requiringCopies, shared: sharedCopy, of: tree)
                 }, unless: isCancelled)
-            return (reception, try reception.progress(), reception.pieceSize)
+            return (reception, try reception.progress())
         }
-        return DocumentWriter(tree, opened.0, opened.1, opened.2, thread, loop)
+        return DocumentWriter(opened.0, opened.1, thread, loop)
     }
 
-    private init(
-        _ tree: DocumentTree, _ reception: Reception, _ progress: Progress, _ pieceSize: PieceSize?,
-        _ thread: PrivateThread, _ loop: EventLoop
-    ) {
-        self.tree = tree
+    private init(_ reception: Reception, _ progress: Progress, _ thread: PrivateThread, _ loop: EventLoop) {
         self.reception = reception
         self.progress = progress
-        self.pieceSize = pieceSize
         self.thread = thread
         self.loop = loop
-        start = reception.start
     }
 
     deinit {

@@ -61,7 +61,7 @@ package enum Landlock {
     /// - Parameter version: the version of the interface to use; nil, the default, for the newest.
     static func confineThread(
         receivingIn destination: borrowing OwnedDescriptor, recordingIn records: borrowing OwnedDescriptor,
-        readingIn copies: [OpenFolder] = [], version wanted: Int? = nil
+        readingIn copies: [OpenEntry] = [], version wanted: Int? = nil
     ) throws(Errno) {
         let version = min(try version(), wanted ?? .max)
         let all = Access.all(inVersion: version)

@@ -5,8 +5,9 @@ import CLinux
 import Glibc
 import SystemPackage
 
-/// A file or folder of a part that is held open.
-final class OpenEntry {
+/// A file or folder that is held open.
+final class OpenEntry: Sendable {
+    /// Its path in the document, if it is of one.
     let path: EntryPath
     let descriptor: OwnedDescriptor
 

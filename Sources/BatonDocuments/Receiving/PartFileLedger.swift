@@ -253,9 +253,9 @@ package final class PartFileLedger: Sendable {
     // MARK: - The folder
 
     /// The folder of the records, to be named in the rules of a confined thread.
-    func openFolder() throws(DocumentError) -> OpenFolder {
+    func openFolder() throws(DocumentError) -> OpenEntry {
         do {
-            return OpenFolder(try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY))
+            return OpenEntry(.root, try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY))
         } catch {
             throw failure(error)
         }
@@ -326,13 +326,4 @@ struct UnfinishedDocument {
 
     /// Bytes of it that came.
     var byteCount: UInt64 { content.all.byteCount(in: content.header.tree.layout) }
-}
-
-/// A folder that is held open.
-final class OpenFolder: Sendable {
-    let descriptor: OwnedDescriptor
-
-    init(_ descriptor: consuming OwnedDescriptor) {
-        self.descriptor = descriptor
-    }
 }

@@ -138,7 +138,7 @@ struct PartPlace: Sendable {
     let ledger: PartFileLedger
     let umask: mode_t
     /// The folder of the ledger. A confined thread cannot open it.
-    let records: OpenFolder
+    let records: OpenEntry
     var naming = DocumentNaming.own
 
     /// Makes the record of a part durable, and the names of part, record and journal. A journal that vouches for chunks

@@ -12,7 +12,9 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
     /// See ``DocumentWriter/Start``.
     let start: DocumentWriter.Start
 
-    private let tree: DocumentTree
+    /// How large the pieces are that signatures are of; nil where there is nothing to build upon.
+    let pieceSize: PieceSize?
+    let tree: DocumentTree
     private let ledger: PartFileLedger
     private let bases: Bases
     private var part: Part?
@@ -47,23 +49,19 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
         let place = PartPlace(folder: folder, ledger: ledger, umask: umask, records: records, naming: naming)
         try folder.requireAbsent(tree.label, naming)
         var parts = PartChoice(header, at: place)
+        let part: Part
         do throws(DocumentError) {
             part = try parts.open(found, unless: isCancelled)
         } catch {
             parts.release()
             throw error
         }
-        (start, older) = (parts.start, parts.older.map(\.record))
-        bases = Bases(of: tree)
+        (self.part, start, older) = (part, parts.start, parts.older.map(\.record))
         decoder = ChunkDecoder(label: tree.label)
-        guard let part else { return }
-        let incomplete = part.incompleteFiles
+        let (bases, incomplete) = (Bases(of: tree), part.incompleteFiles)
         for copy in parts.older.map(\.copy) + copies { bases.add(copy, where: incomplete.contains) }
+        (self.bases, pieceSize) = (bases, bases.pieceSize)
     }
-
-    /// How large the pieces are that signatures are of; nil where there is nothing to build upon.
-    var pieceSize: PieceSize? { bases.pieceSize }
-
     /// Signatures of what comes next, none where reading it takes long; nil when all is told.
     func nextSignatures() -> SignatureBatch? { bases.nextSignatures() }
 
