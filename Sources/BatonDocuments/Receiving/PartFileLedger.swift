@@ -239,9 +239,12 @@ package final class PartFileLedger: Sendable {
     package func discard(_ part: KeptPart) -> Discarding {
         guard let record = try? PartFileRecord(readingFrom: path(ofRecord: part.id)) else { return .done }
         guard take(record) else { return .inUse }
-        let removal = removePart(of: record)
-        if removal == .doesNotFit { forget(record.tag) }
-        return removal == .unreachable ? .unreachable : .done
+        guard record.removePart() != .unreachable else {
+            release(record)
+            return .unreachable
+        }
+        remove(record)
+        return .done
     }
 
     private func forget(_ tag: String) {
