@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonApplications
 import BatonCore
 import BatonDocuments
 import BatonEventLoop
@@ -21,6 +22,7 @@ struct KeptState: Sendable {
     let known: KnownDevices
     let ledger: PartFileLedger
     let handoffSwitch: HandoffSwitchKeeper
+    let recentApplications: RecentApplications
 }
 
 /// Prepares the parts of a node. Functions that read a disk leave the control loop.
@@ -58,7 +60,9 @@ extension Node {
                 path: HandoffSwitch.path(in: home), marker: HandoffSwitch.marker(in: home), logger: logger)
             return KeptState(
                 account: account, epoch: epoch, replayGuard: replayGuard, known: known, ledger: ledger,
-                handoffSwitch: handoffSwitch)
+                handoffSwitch: handoffSwitch,
+                recentApplications: RecentApplications(
+                    reading: RecentApplications.path(in: FilePath(home.stateFolder))))
         } catch {
             throw .document(error)
         }

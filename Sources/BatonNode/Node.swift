@@ -204,7 +204,7 @@ package final class Node {
         let switched = handoffSwitch.current
         offers.decide { $0.setSwitch(switched) }
         let applications = Applications(
-            keeper: ApplicationKeeper(home: home, environment: configuration.environment, logger: logger),
+            home: home, environment: configuration.environment, recent: kept.recentApplications,
             handoffSwitch: handoffSwitch,
             associations: SiteAssociations(configuration.siteAssociations, logger: logger), logger: logger)
         let automatic = AutomaticAcceptance(

@@ -46,12 +46,10 @@ struct ApplicationsTests {
             let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
             handoffSwitch = try Self.handoffSwitch(of: home)
             applications = Applications(
-                keeper: ApplicationKeeper(
-                    home: home,
-                    environment: [
-                        "PATH": scratch.path + "/bin:/usr/bin:/bin", "HOME": scratch.path, "XDG_DATA_DIRS": "/none",
-                    ], logger: logger),
-                handoffSwitch: handoffSwitch,
+                home: home,
+                environment: [
+                    "PATH": scratch.path + "/bin:/usr/bin:/bin", "HOME": scratch.path, "XDG_DATA_DIRS": "/none",
+                ], recent: RecentApplications(), handoffSwitch: handoffSwitch,
                 associations: SiteAssociations(logger: logger) { host throws(SiteAssociationError) in
                     try SiteAssociation(Self.sites[host.name, default: []])
                 }, launchDeadline: launchDeadline, logger: logger)
@@ -236,26 +234,20 @@ struct ApplicationsTests {
     @Test("The last used application is known at once, and written seldom, however often it changes")
     func usedFile() async throws {
         let scene = try await Scene()
-        func keeper(_ interval: Duration) throws -> ApplicationKeeper {
-            ApplicationKeeper(
-                home: scene.home, environment: ["HOME": scene.folder.path, "XDG_DATA_DIRS": "/none"],
-                logger: Logger(label: "test"), writeInterval: interval)
-        }
         let path = RecentApplications.path(in: FilePath(scene.home.stateFolder))
-        func written() -> [String] { RecentApplications(reading: path).identifiers }
-        let seldom = try keeper(.seconds(3600))
+        let start = ContinuousClock.now
+        var files: Set<UInt64> = []
         for _ in 0..<100 {
-            for identifier in ["org.example.a", "org.example.b"] { await seldom.noteUse(of: identifier) }
+            for identifier in ["org.example.a", "org.example.b"] {
+                await scene.applications.noteUse(of: identifier)
+                if let file = try? path.stat() { files.insert(UInt64(file.inode.rawValue)) }
+            }
         }
-        #expect(await seldom.recentlyUsed == ["org.example.b", "org.example.a"])
-        #expect(written() == ["org.example.a"])
-
-        let often = try keeper(.milliseconds(500))
-        for identifier in ["org.example.c", "org.example.d"] { await often.noteUse(of: identifier) }
+        #expect(await scene.applications.recent.identifiers == ["org.example.b", "org.example.a"])
+        #expect(files.count <= 1 + Int((ContinuousClock.now - start) / Applications.writeInterval))
         try await eventually("the last is written", within: .seconds(40)) {
-            written() == ["org.example.d", "org.example.c", "org.example.a"]
+            RecentApplications(reading: path).identifiers == ["org.example.b", "org.example.a"]
         }
-        #expect(await often.recentlyUsed == ["org.example.d", "org.example.c", "org.example.a"])
     }
 
     @Test("A version that the application does not read is declined, with both versions")
@@ -374,7 +366,7 @@ struct ApplicationsTests {
         let began = ContinuousClock.now
         let callers = (1...2).map { _ in Task { await error(scene, refused) } }
         try await eventually("both wait") {
-            await scene.applications.launches["org.example.refused"]?.waiting.count == 2
+            await scene.applications.launches["org.example.refused"]?.waiting == 2
         }
         try Data().write(to: scene.folder.appendingPathComponent("go"))
         for caller in callers {

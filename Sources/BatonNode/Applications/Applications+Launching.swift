@@ -2,24 +2,21 @@
 
 import BatonApplications
 import BatonMessages
+import BatonProtocol
+import BatonTransport
 import Logging
 
 /// Starting what is installed and does not run.
 extension Applications {
-    /// News for the callers that wait for an application.
-    enum Arrival: Sendable {
-        case registered
-        /// It was not launched, or has ended without registering.
-        case failed(HandoffError)
-    }
-
-    /// An application that was launched and has not registered, and the callers that wait for it.
-    struct Launch {
-        /// Tells it from another launch of the same application.
-        let number: UInt64
+    /// An application that was launched and has not registered.
+    @ControlLoop
+    final class Launch {
+        /// The callers that wait for it.
+        fileprivate(set) var waiting = 0
         /// Where it runs, once it does.
-        var place: ApplicationLauncher.Place?
-        var waiting: [UInt64: AsyncStream<Arrival>.Continuation] = [:]
+        fileprivate var place: ApplicationLauncher.Place?
+        /// Why it does not run, or has ended without registering.
+        fileprivate var failure: HandoffError?
     }
 
     /// The application, launched if it does not run, and noted as used.
@@ -33,77 +30,80 @@ extension Applications {
     func started(
         _ candidate: ApplicationChoice.Candidate, of team: TeamTag, continuing declared: String?, for type: String
     ) async throws(HandoffError) -> RunningApplication {
-        await keeper.noteUse(of: candidate.identifier)
-        if let application = running(candidate.identifier, of: team, continuing: declared) { return application }
-        let (arrivals, arrival) = AsyncStream<Arrival>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        lastNumber += 1
-        let number = lastNumber
-        let isFirst = launches[candidate.identifier] == nil
-        launches[candidate.identifier, default: Launch(number: number)].waiting[number] = arrival
+        let identifier = candidate.identifier
+        noteUse(of: identifier)
+        if let application = running(identifier, of: team, continuing: declared) { return application }
+        let launch = launches[identifier] ?? Launch()
+        launch.waiting += 1
         defer {
-            launches[candidate.identifier]?.waiting[number] = nil
-            if launches[candidate.identifier]?.waiting.isEmpty == true { launches[candidate.identifier] = nil }
+            launch.waiting -= 1
+            if launch.waiting == 0 { end(launch, of: identifier) }
         }
         // The callers that come while it is being launched wait with the first, and fail with it.
-        if isFirst {
-            do {
-                try await launch(candidate, for: type, number: number)
-            } catch {
-                endLaunch(of: candidate.identifier, number: number, because: error)
-                throw error
-            }
+        if launch.waiting == 1 {
+            launches[identifier] = launch
+            await begin(launch, of: candidate, for: type)
         }
+        let deadline = Instant.now + launchDeadline
+        while launch.failure == nil, !Task.isCancelled, .now < deadline {
+            await arrivals.wait(for: identifier, atMost: deadline - .now)
+            if let application = running(identifier, of: team, continuing: declared) { return application }
+        }
+        if let failure = launch.failure { throw failure }
+        guard !Task.isCancelled else { throw HandoffError(.cancelled, "the handoff was cancelled") }
+        var said: [String] = []
+        if case .unit(let unit)? = launch.place { said = await launcher.lastLines(ofUnit: unit) }
+        throw HandoffError(
+            .applicationNotStarted,
+            "\(candidate.name) was launched and did not register within \(launchDeadline.components.seconds) s"
+                + quotation(of: said))
+    }
+
+    private func begin(_ launch: Launch, of candidate: ApplicationChoice.Candidate, for type: String) async {
+        let (identifier, name) = (candidate.identifier, candidate.name)
+        logger.info("launching \(identifier)")
+        func fail(_ message: String) { end(launch, of: identifier, because: message) }
         do {
-            return try await withDeadline(launchDeadline, "\(candidate.name) was launched and did not register") {
-                for await arrival in arrivals {
-                    if let application = await self.running(candidate.identifier, of: team, continuing: declared) {
-                        return application
-                    }
-                    switch arrival {
-                    case .registered: continue
-                    case .failed(let error): throw error
-                    }
-                }
-                throw CancellationError()
+            let place = try await startInstalled(identifier, for: type) {
+                [logger] ending, said in
+                let hasFailed = ending != .exited(0)
+                logger.log(
+                    level: hasFailed && !said.isEmpty ? .notice : .info,
+                    "\(identifier) has ended: \(ending.sentence)\(quotation(of: said))")
+                guard hasFailed else { return }
+                let message =
+                    "\(name) was launched and ended without registering: \(ending.sentence)\(quotation(of: said))"
+                ControlLoop.execute { self.end(launch, of: identifier, because: message) }
+            }
+            launch.place = place
+            switch place {
+            case nil: fail("\(name) is no longer installed")
+            case .unit(let unit): logger.info("\(identifier) was launched as the unit \(unit)")
+            case .process(let process): logger.info("\(identifier) was launched as process \(process)")
             }
         } catch {
-            guard error.code == .timedOut else { throw error }
-            var said: [String] = []
-            if case .unit(let unit)? = launches[candidate.identifier]?.place {
-                said = await keeper.lastLines(ofUnit: unit)
-            }
-            throw HandoffError(.applicationNotStarted, error.message + quotation(of: said))
+            fail("\(name) cannot be launched: \(error)")
         }
     }
 
-    private func launch(
-        _ candidate: ApplicationChoice.Candidate, for type: String, number: UInt64
-    ) async throws(HandoffError) {
-        logger.info("launching \(candidate.identifier)")
-        let place: ApplicationLauncher.Place?
-        do {
-            place = try await keeper.launch(candidate.identifier, for: type) { ending, said in
-                guard ending != .exited(0) else { return }
-                let error = HandoffError(
-                    .applicationNotStarted,
-                    "\(candidate.name) was launched and ended without registering: \(ending.sentence)"
-                        + quotation(of: said))
-                ControlLoop.execute { self.endLaunch(of: candidate.identifier, number: number, because: error) }
-            }
-        } catch {
-            throw HandoffError(.applicationNotStarted, "\(candidate.name) cannot be launched: \(error)")
-        }
-        guard let place else {
-            throw HandoffError(.applicationNotStarted, "\(candidate.name) is no longer installed")
-        }
-        if launches[candidate.identifier]?.number == number { launches[candidate.identifier]?.place = place }
+    /// Starts an application that is installed.
+    ///
+    /// - Returns: where it runs; nil if it is not installed any more.
+    @StorageThread
+    private func startInstalled(
+        _ identifier: String, for type: String,
+        onEnd: @escaping @Sendable (ApplicationLauncher.Ending, [String]) -> Void
+    ) async throws(LaunchError) -> ApplicationLauncher.Place? {
+        guard let manifest = registry.installed()[identifier] else { return nil }
+        return try await launcher.launch(manifest, adding: ["BATON_ACTIVITY_TYPE": type], onEnd: onEnd)
     }
 
-    /// A launch has failed: all who wait for it are told, and the next caller launches the application anew.
-    private func endLaunch(of identifier: String, number: UInt64, because error: HandoffError) {
-        guard let launch = launches[identifier], launch.number == number else { return }
+    /// Forgets a launch: the next caller launches the application anew. All who wait for it hear why it failed.
+    private func end(_ launch: Launch, of identifier: String, because message: String? = nil) {
+        guard launches[identifier] === launch else { return }
         launches[identifier] = nil
-        for waiter in launch.waiting.values { waiter.yield(.failed(error)) }
+        launch.failure = message.map { HandoffError(.applicationNotStarted, $0) }
+        arrivals.wake(identifier)
     }
 }
 

@@ -4,10 +4,13 @@ import BatonApplications
 import BatonCore
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTransport
 import BatonWeb
 import FoundationEssentials
 import Logging
+
+import struct SystemPackage.FilePath
 
 /// The applications of this user: those that run and have registered, and those that are installed and can be launched.
 @ControlLoop
@@ -16,6 +19,9 @@ final class Applications {
     nonisolated static let bound = 128
     /// How long an application may take to start and register.
     nonisolated static let launchDeadline = Duration.seconds(20)
+    /// The least time between two writes of what was used last, so that two applications that take turns in front do not
+    /// keep the disk busy: 2 s.
+    nonisolated static let writeInterval = Duration.seconds(2)
 
     /// Names one registration, for as long as its stream is open.
     struct RegistrationID: Hashable, Sendable {
@@ -28,31 +34,91 @@ final class Applications {
         let order: UInt64
     }
 
-    let keeper: ApplicationKeeper
+    let launcher: ApplicationLauncher
+    let logger: Logger
+    let launchDeadline: Duration
     private let handoffSwitch: HandoffSwitchKeeper
     private let associations: SiteAssociations
-    let launchDeadline: Duration
-    let logger: Logger
     private var registrations: [RegistrationID: Registration] = [:]
-    var lastNumber: UInt64 = 0
+    private var lastNumber: UInt64 = 0
     /// Applications that are launched and have not registered yet, by their identifiers.
     var launches: [String: Launch] = [:]
+    /// The callers that wait for an application: no more than there are handoffs under way.
+    let arrivals = WaitList<String>(bound: HandoffTable.bound, boundPerKey: HandoffTable.bound)
+    @StorageThread var registry: ApplicationRegistry
+    /// Problems with files that were logged already.
+    @StorageThread private var problems: [InstalledApplications.Problem] = []
+    private(set) var recent: RecentApplications
+    private let recentPath: FilePath
+    private var recentTimer = DeadlineTimer()
+    private var nextRecentWrite = Instant.now
+    private var isWritingRecent = false
 
+    /// - Parameters:
+    ///   - environment: where desktop entries and programs are found, and what applications inherit.
+    ///   - recent: the applications that were used last, as they are in the file.
     nonisolated init(
-        keeper: ApplicationKeeper, handoffSwitch: HandoffSwitchKeeper, associations: SiteAssociations,
-        launchDeadline: Duration = Applications.launchDeadline, logger: Logger
+        home: Home, environment: [String: String], recent: RecentApplications, handoffSwitch: HandoffSwitchKeeper,
+        associations: SiteAssociations, launchDeadline: Duration = Applications.launchDeadline, logger: Logger
     ) {
-        self.keeper = keeper
+        launcher = ApplicationLauncher(environment: environment)
+        registry = ApplicationRegistry(
+            configurationFolder: FilePath(home.configurationFolder),
+            desktopEntries: DesktopEntryFolders(environment: environment))
+        recentPath = RecentApplications.path(in: FilePath(home.stateFolder))
+        self.recent = recent
         self.handoffSwitch = handoffSwitch
         self.associations = associations
         self.launchDeadline = launchDeadline
         self.logger = logger
     }
 
+    // MARK: Installed
+
+    /// The applications that are installed now.
+    @StorageThread var installed: [ApplicationManifest] {
+        let found = registry.installed()
+        if found.problems != problems {
+            problems = found.problems
+            for problem in problems { logger.warning("applications: \(problem)") }
+        }
+        return found.applications
+    }
+
+    /// Notes that an application is used now: it continues something, comes to the front, or makes an activity current.
+    ///
+    /// Nobody waits for the file. Later uses within ``writeInterval`` are written with the next, or lost with the node.
+    func noteUse(of identifier: String) {
+        guard recent.identifiers.first != identifier else { return }
+        recent.note(identifier)
+        scheduleRecentWrite()
+    }
+
+    private func scheduleRecentWrite() {
+        guard !isWritingRecent else { return }
+        recentTimer.schedule(at: max(.now, nextRecentWrite)) { [weak self] in self?.writeRecent() }
+    }
+
+    private func writeRecent() {
+        isWritingRecent = true
+        StorageThread.executor.submit { [recent, recentPath, logger] in
+            do {
+                try recent.write(to: recentPath)
+            } catch {
+                logger.warning("which application was used last cannot be kept: \(error)")
+            }
+            ControlLoop.execute {
+                self.isWritingRecent = false
+                self.nextRecentWrite = .now + Self.writeInterval
+                if self.recent != recent { self.scheduleRecentWrite() }
+            }
+        }
+    }
+
     // MARK: Registering
 
     /// An application runs. One that is in front is noted as used.
-    func register(_ application: RunningApplication) async throws(HandoffError) -> RegistrationID {
+    func register(_ application: RunningApplication) throws(HandoffError) -> RegistrationID {
         guard registrations.count < Self.bound else {
             throw HandoffError(.limitExceeded, "\(Self.bound) applications are registered already")
         }
@@ -64,15 +130,13 @@ final class Applications {
         lastNumber += 1
         let id = RegistrationID(number: lastNumber)
         registrations[id] = Registration(application: application, order: lastNumber)
-        for waiter in launches[application.identifier, default: Launch(number: 0)].waiting.values {
-            waiter.yield(.registered)
-        }
-        if application.isInFront { await keeper.noteUse(of: application.identifier) }
+        arrivals.wake(application.identifier)
+        if application.isInFront { noteUse(of: application.identifier) }
         return id
     }
 
     /// Changes what an application says of itself. If it comes to the front, it is noted as used.
-    func update(_ id: RegistrationID, to application: RunningApplication) async throws(HandoffError) {
+    func update(_ id: RegistrationID, to application: RunningApplication) throws(HandoffError) {
         guard let before = registrations[id] else { return }
         guard before.application.identifier == application.identifier, before.application.team == application.team
         else {
@@ -83,12 +147,12 @@ final class Applications {
         if comesToFront { lastNumber += 1 }
         registrations[id] = Registration(
             application: application, order: comesToFront ? lastNumber : before.order)
-        if comesToFront { await keeper.noteUse(of: application.identifier) }
+        if comesToFront { noteUse(of: application.identifier) }
     }
 
     /// One of an application's activities became current: the user is at that application.
-    func activityBecameCurrent(on connection: Connection) async {
-        if let identifier = identifier(on: connection) { await keeper.noteUse(of: identifier) }
+    func activityBecameCurrent(on connection: Connection) {
+        if let identifier = identifier(on: connection) { noteUse(of: identifier) }
     }
 
     /// It runs no more.
@@ -118,7 +182,7 @@ final class Applications {
         guard let team = TeamTag(activity.teamTag) else { return .nobody }
         let handoffSwitch = handoffSwitch.current
         try handoffSwitch.requireOn(for: wanted)
-        let manifests = await keeper.installed
+        let manifests = await installed
         var all = candidates(continuing: activity.type, of: team, installed: manifests)
         let isPage = activity.type == ActivityType.browsingWeb
         if isPage {
@@ -136,7 +200,7 @@ final class Applications {
             }
             decision = ApplicationChoice.decide(
                 among: readers.isEmpty && !isPage ? candidates : readers, inFront: inFront,
-                recentlyUsed: await keeper.recentlyUsed)
+                recentlyUsed: recent.identifiers)
         } else {
             guard let chosen = candidates.first(where: { $0.identifier == wanted }) else {
                 throw HandoffError(
@@ -158,7 +222,7 @@ final class Applications {
         guard !handoffSwitch.offApplications.isEmpty, activity.type != ActivityType.browsingWeb,
             let team = TeamTag(activity.teamTag)
         else { return nil }
-        let all = candidates(continuing: activity.type, of: team, installed: await keeper.installed)
+        let all = candidates(continuing: activity.type, of: team, installed: await installed)
         return all.contains { handoffSwitch.isOn(for: $0.identifier) } ? nil : all.first?.identifier
     }
 
@@ -198,7 +262,7 @@ final class Applications {
     func applications(opening page: String, wanted: String = "") async -> [PageApplication] {
         guard let url = URLComponents(string: page), url.port == nil, let host = url.host else { return [] }
         let handoffSwitch = handoffSwitch.current
-        let manifests = await keeper.installed.filter {
+        let manifests = await installed.filter {
             !$0.associatedDomains.isEmpty && handoffSwitch.isOn(for: $0.identifier)
                 && (wanted.isEmpty || $0.identifier == wanted)
                 && (!$0.command.isEmpty || running($0.identifier, of: TeamTag(of: $0.team), continuing: nil) != nil)
@@ -219,15 +283,14 @@ final class Applications {
                     team: team)
             }
         }.sorted { ($0.candidate.name, $0.candidate.identifier) < ($1.candidate.name, $1.candidate.identifier) }
-        let recentlyUsed = await keeper.recentlyUsed
         let decision = ApplicationChoice.decide(
-            among: pages.map(\.candidate), inFront: inFront, recentlyUsed: recentlyUsed)
+            among: pages.map(\.candidate), inFront: inFront, recentlyUsed: recent.identifiers)
         return decision.candidates.compactMap { candidate in pages.first { $0.candidate == candidate } }
     }
 
     /// Whether an installed application claims hosts, so that the user may want web pages to open in it.
     func claimsHosts(_ identifier: String) async -> Bool {
-        await keeper.installed.contains { $0.identifier == identifier && !$0.associatedDomains.isEmpty }
+        await installed.contains { $0.identifier == identifier && !$0.associatedDomains.isEmpty }
     }
 
     /// An application did not take a page that it may open, which a browser gets instead.

@@ -13,12 +13,12 @@ extension ControlService {
     func register(
         _ request: WireRegisterRequest, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let id = try await applications.register(RunningApplication(request, on: application))
+        let id = try applications.register(RunningApplication(request, on: application))
         applicationsChanged()
         do {
             try await stream.respond(.register(.init()))
             for try await update in stream.records(of: WireRegisterRequest.self) {
-                try await applications.update(id, to: RunningApplication(update, on: application))
+                try applications.update(id, to: RunningApplication(update, on: application))
                 applicationsChanged()
             }
             applications.unregister(id)

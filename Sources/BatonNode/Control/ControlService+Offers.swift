@@ -25,13 +25,13 @@ extension ControlService {
             offers.decide { $0.withdraw(id) }
             throw error
         }
-        await applications.activityBecameCurrent(on: application)
+        applications.activityBecameCurrent(on: application)
         async let told: Void = tell(events, on: stream)
         do {
             // END, an abort, or the application's death: each withdraws.
             for try await update in stream.records(of: WireOfferUpdate.self) {
                 try await self.update(id, of: activity, update)
-                if update.becomesCurrent { await applications.activityBecameCurrent(on: application) }
+                if update.becomesCurrent { applications.activityBecameCurrent(on: application) }
             }
         } catch {
             offers.decide { $0.fail(id, because: error) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonApplications
 import BatonCore
 import BatonDocuments
 import BatonEventLoop
@@ -67,8 +68,7 @@ struct NodeParts {
             path: account.root.appending("handoff"), marker: account.root.appending("handoff-switched"),
             logger: logger)
         applications = Applications(
-            keeper: ApplicationKeeper(home: home, environment: [:], logger: logger),
-            handoffSwitch: handoffSwitch,
+            home: home, environment: [:], recent: RecentApplications(), handoffSwitch: handoffSwitch,
             associations: SiteAssociations(logger: logger) { _ throws(SiteAssociationError) in
                 try SiteAssociation([])
             }, logger: logger)
