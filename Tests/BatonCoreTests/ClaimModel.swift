@@ -270,7 +270,7 @@ struct ClaimModel {
         case .claim: ask(.claim)
         case .prepare: end(number, .prepared(hasDocument ? [.exclusive, .document] : .exclusive))
         case .fetch: devices[number].work = .fetching
-        case .waitForDevice(let pause, _), .rest(let pause, _), .waitToCommit(let pause, _):
+        case .wait(let pause, _):
             devices[number].work = .pausing
             pass(pause)
         case .deliver: devices[number].work = .delivering
@@ -372,11 +372,11 @@ extension Handoff {
             case .claim(let isAgain): "claim \(isAgain)"
             case .prepare: "prepare"
             case .fetch: "fetch"
-            case .rest: "rest"
             case .renew: "renew"
-            case .waitForDevice: "wait"
             case .commit(let start): "commit \(now - start)"
-            case .waitToCommit(_, let start): "wait \(now - start)"
+            case .wait(_, .commit(let start)): "wait \(now - start)"
+            case .wait(_, .fetch): "rest"
+            case .wait: "wait"
             case .deliver: "deliver"
             case .hold: "hold"
             case .fail: "fail"

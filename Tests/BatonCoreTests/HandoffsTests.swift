@@ -64,9 +64,7 @@ struct HandoffsTests {
                 case .perform(_, .commit): said.append("commit")
                 case .perform(_, .renew): said.append("renew")
                 case .perform(_, .hold): said.append("hold")
-                case .perform(_, .rest(let pause, _)): said.append("rest \(pause)")
-                case .perform(_, .waitForDevice(let pause, _)), .perform(_, .waitToCommit(let pause, _)):
-                    said.append("wait \(pause)")
+                case .perform(_, .wait(let pause, _)): said.append("wait \(pause)")
                 case .perform(_, let step): said.append("\(step)")
                 case .interrupt(let id):
                     said.append("interrupt")
@@ -174,17 +172,17 @@ struct HandoffsTests {
         table.end(id, Self.cut(.lost, bytes: 1))
         #expect(table.news() == ["paused by lost for 600.0 seconds", "renew"])
         table.end(id, Self.failure(.unoffered), .done, .done)
-        #expect(table.news() == ["wait 0.25 seconds", "renew", "fetch"])
+        #expect(table.news() == ["wait 0.5 seconds", "renew", "fetch"])
         // A place is asked for again and again, and that is told once.
         table.end(id, Self.cut(.noPlace, bytes: 2), .done, Self.cut(.noPlace, bytes: 2), .done)
         #expect(
             table.news() == [
-                "paused by noPlace for 600.0 seconds", "rest 0.5 seconds", "fetch", "rest 0.5 seconds", "fetch",
+                "paused by noPlace for 600.0 seconds", "wait 0.5 seconds", "fetch", "wait 0.5 seconds", "fetch",
             ])
         table.end(id, Self.cut(.changed, bytes: 2), .done)
         #expect(
             table.news() == [
-                "paused by changed for 0.0 seconds", "rest 0.5 seconds",
+                "paused by changed for 0.0 seconds", "wait 0.5 seconds",
                 "fetch anew",
             ])
         table.end(id, Self.cut(.lost, bytes: 2))

@@ -44,8 +44,7 @@ struct ChangingDocumentReadTests {
         let folder: FilePath
         let claim: ClaimID
         let near: Connection
-        /// As the handoff has it.
-        let document: HandoffDocument
+        let handoff: Handoff
         let application: Connection
         private let ends: [Connection]
         private let serving: Task<Void, Never>
@@ -75,8 +74,9 @@ struct ChangingDocumentReadTests {
                     }
                 }
             }
-            document = HandoffDocument(
-                parts.documents, presenting: { (near, claim) }, approving: { (_, _) throws(HandoffError) in })
+            handoff = parts.handoff()
+            try await handoff.hold(claim, on: near)
+            await handoff.setHasDocument()
             let node: Connection
             (node, application) = try await connectedPair(on: parts.loop)
             arrivals = node.incoming.makeAsyncIterator()
@@ -95,9 +95,9 @@ struct ChangingDocumentReadTests {
             await stream.finish()
             let incoming = try #require(await arrivals.next()).stream
             let range = FileRange(bytes: 0..<UInt64.max, path: try EntryPath(Array(file.utf8)))
-            Task { [document] in
+            Task { [handoff] in
                 do throws(HandoffError) {
-                    try await document.read(range, to: incoming)
+                    try await handoff.read(range, to: incoming)
                 } catch {
                     await incoming.fail(error)
                 }
@@ -182,7 +182,7 @@ struct ChangingDocumentReadTests {
         var generator = SeededGenerator(seed: 99)
         let old = generator.bytes(Self.size)
         let scene = try await Scene([("a", generator.bytes(10)), ("b", old)])
-        _ = try await scene.document.description()
+        _ = try await scene.handoff.description()
         let new = generator.bytes(2 << 20)
         try await scene.edit(edited, new)
         _ = try await scene.parts.documents.describe(from: scene.near, claim: scene.claim)
@@ -198,7 +198,7 @@ struct ChangingDocumentReadTests {
         var generator = SeededGenerator(seed: 98)
         let content = generator.bytes(3 << 20)
         let scene = try await Scene([("a", []), ("b", content)])
-        if hasArrived { await scene.document.setArrived(at: scene.folder) }
+        if hasArrived { await scene.handoff.setArrived(at: Data(scene.folder.bytes), size: 0) }
         let pool = scene.parts.documents.pool
         var held: [Buffer] = []
         while let buffer = pool.acquireIfAvailable() { held.append(buffer) }
@@ -221,44 +221,15 @@ struct ChangingDocumentReadTests {
     @Test("A device that was away is asked once what the document is, and not twice")
     func wasAway() async throws {
         let scene = try await Scene([("a", [1]), ("b", [2])])
-        let handoff = scene.parts.handoff()
-        try await handoff.hold(scene.claim, on: scene.near)
-        let document = HandoffDocument(
-            scene.parts.documents, presenting: { () throws(HandoffError) in try await handoff.presentClaim() },
-            approving: { (_, _) throws(HandoffError) in })
-        #expect(try await document.description().tree.size == 2)
+        #expect(try await scene.handoff.description().tree.size == 2)
         try await scene.edit("b", [3, 4])
-        try await handoff.renewClaim(for: document)
-        #expect(try await document.description().tree.size == 3)
+        try await scene.handoff.renewClaim()
+        #expect(try await scene.handoff.description().tree.size == 3)
         #expect(scene.served.manifestCount == 2)
         await scene.close()
     }
+}
 
-    @Test("A late failure takes no newer description away")
-    func lateFailure() async throws {
-        let scene = try await Scene([("a", [1])])
-        let (failing, fail) = AsyncStream<Never>.makeStream()
-        let presented = Lock(0)
-        let (near, claim) = (scene.near, scene.claim)
-        let document = HandoffDocument(
-            scene.parts.documents,
-            presenting: { () throws(HandoffError) in
-                let count = presented.withLock { count in
-                    count += 1
-                    return count
-                }
-                guard count == 1 else { return (near, claim) }
-                for await _ in failing {}
-                throw HandoffError(.connectionLost, "the first connection is dead")
-            }, approving: { (_, _) throws(HandoffError) in })
-        let late = Task { try await document.description() }
-        try await eventually("it is asked") { presented.withLock(\.self) == 1 }
-        await document.forgetDescription()
-        #expect(try await document.description().tree.size == 1)
-        fail.finish()
-        await #expect(throws: HandoffError.self) { try await late.value }
-        #expect(try await document.description().tree.size == 1)
-        #expect(presented.withLock(\.self) == 2)
-        await scene.close()
-    }
+extension Handoff {
+    fileprivate func setHasDocument() { hasDocument = true }
 }

@@ -68,8 +68,8 @@ struct HandoffTableTests {
         try await table.insert(second)
         // Nobody can reach its origin. A device that hears of the failure may try again.
         await table.begin(second)
-        for await _ in second.events.stream {}
-        #expect(second.events.transfer.isOver)
+        for await _ in second.events {}
+        #expect(await second.isOver)
         try await table.insert(try await handoff(1, into: root))
     }
 
@@ -90,12 +90,12 @@ struct HandoffTableTests {
         try await table.insert(handoff)
         let stopping = Task {
             await table.stop(grace: .seconds(60))
-            return handoff.events.transfer.isOver
+            return await handoff.isOver
         }
         try await untilStopping(table, parts)
         await table.begin(handoff)
         #expect(await stopping.value)
-        let last = await handoff.events.stream.reduce(nil) { $1.kind ?? $0 }
+        let last = await handoff.events.reduce(nil) { $1.kind ?? $0 }
         guard case .failed(let failure) = last else {
             Issue.record("it did not fail: \(String(describing: last))")
             return
@@ -115,7 +115,7 @@ struct HandoffTableTests {
         try await table.insert(handoff)
         await table.begin(handoff)
         await table.stop(grace: .milliseconds(100))
-        let last = await handoff.events.stream.reduce(nil) { $1.kind ?? $0 }
+        let last = await handoff.events.reduce(nil) { $1.kind ?? $0 }
         guard case .failed(let failure) = last else {
             Issue.record("it did not fail: \(String(describing: last))")
             return
@@ -201,7 +201,8 @@ struct HandoffTableTests {
         try await eventually("it is cancelled") { await !table.hasDetached(from: "a", into: folder) }
         await table.begin(first)
         #expect(await continued == nil)
-        #expect(await table[first.id] == nil && first.events.transfer.isOver)
+        #expect(await table[first.id] == nil)
+        #expect(await first.isOver)
     }
 }
 

@@ -61,11 +61,11 @@ struct HandoffTests {
 
     @Test("Of its events so many wait for an application that does not read, and the oldest go first")
     func events() async {
-        for (emitted, first) in [(HandoffEvents.bound, 0), (HandoffEvents.bound + 1, 1)] {
+        for (emitted, first) in [(Handoff.eventBound, 0), (Handoff.eventBound + 1, 1)] {
             let handoff = parts.handoff()
-            for number in 0..<emitted { handoff.events.send(.interrupted(.with { $0.keptBytes = UInt64(number) })) }
-            handoff.events.finish()
-            let numbers = await handoff.events.stream.reduce(into: []) { $0.append($1.interrupted.keptBytes) }
+            for number in 0..<emitted { handoff.send(.interrupted(.with { $0.keptBytes = UInt64(number) })) }
+            await handoff.endEvents()
+            let numbers = await handoff.events.reduce(into: []) { $0.append($1.interrupted.keptBytes) }
             #expect(numbers == (UInt64(first)..<UInt64(emitted)).map { $0 })
         }
     }
@@ -242,7 +242,7 @@ struct HandoffTests {
             try await table.insert(handoff)
             await table.begin(handoff)
             let running = Task {
-                for await event in handoff.events.stream {
+                for await event in handoff.events {
                     if case .continued = event.kind { heard.withLock { $0.isTold = true } }
                     if case .failed(let failure) = event.kind { Issue.record("\(failure)") }
                 }

@@ -93,7 +93,7 @@ struct KeptBytesTests {
         try await parts.connections.adopt(near, of: origin.id, isDialled: false)
         serve(far, chunks: 3)
         await table.begin(handoff)
-        var events = handoff.events.stream.makeAsyncIterator()
+        var events = handoff.events.makeAsyncIterator()
         while let event = await events.next(), event.progress.bytes == 0 {}
         if isLost {
             for name in try FileManager.default.contentsOfDirectory(atPath: inbox.string) {

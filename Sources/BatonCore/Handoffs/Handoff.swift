@@ -53,17 +53,6 @@ enum HandoffPart: Sendable {
     case tell
 }
 
-/// How far the fetching of a document is.
-package struct Fetching: Sendable {
-    var retry: TransferRetry
-    /// Whether the origin is asked first what the document is now.
-    package internal(set) var describesAnew = false
-    /// Whether the document is built upon older copies.
-    package var usesCopies: Bool { retry.usesCopies }
-    /// Whether the last attempt found no place at the origin, which was told.
-    var waitsForPlace = false
-}
-
 /// One handoff on the continuing device.
 struct Handoff<W: World>: Sendable {
     enum Fate: Sendable {
@@ -98,9 +87,7 @@ struct Handoff<W: World>: Sendable {
     private var isEnding: Bool {
         switch step {
         case .fail, .release: true
-        case nil, .announce, .claim, .prepare, .fetch, .rest, .renew, .waitForDevice, .commit, .waitToCommit, .deliver,
-            .hold:
-            false
+        case nil, .announce, .claim, .prepare, .fetch, .renew, .wait, .commit, .deliver, .hold: false
         }
     }
 
@@ -118,9 +105,7 @@ struct Handoff<W: World>: Sendable {
         case (.deliver, .delivered(let application)):
             path.first == .fetch || path.first == .commit && application == nil
         case (.deliver, _): !isSettled
-        case (.announce, _), (.claim, _), (.prepare, _), (.fetch, _), (.rest, _), (.renew, _), (.waitForDevice, _),
-            (.waitToCommit, _):
-            true
+        case (.announce, _), (.claim, _), (.prepare, _), (.fetch, _), (.renew, _), (.wait, _): true
         case (nil, _), (.commit, _), (.hold, _), (.fail, _), (.release, _): false
         }
     }

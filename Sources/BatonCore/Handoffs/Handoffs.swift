@@ -18,7 +18,7 @@ package import BatonProtocol
 /// 4. ``Effect/continued(_:)`` and the step *fail* are the two ends. ``Effect/ended(_:)`` comes last.
 package struct Handoffs<W: World>: Sendable {
     /// A task of the driver, which is the state of the handoff meanwhile. The driver reports the outcome.
-    package enum Step: Sendable {
+    package indirect enum Step: Sendable {
         /// Tells the application that an activity comes. The application is launched if it does not run.
         case announce
         /// Asks the origin for the payload and a claim, which takes the place of the claim before.
@@ -26,18 +26,14 @@ package struct Handoffs<W: World>: Sendable {
         /// Looks at what has come; its outcome is ``Outcome/prepared(_:)``.
         case prepare
         /// Fetches the document; it may fail by ``Outcome/cut(_:_:)``.
-        case fetch(Fetching)
+        case fetch(TransferRetry)
         /// Makes sure that the origin knows a claim: the one that is held or, if it forgot that, a new one.
         case renew(Absence)
-        /// Waits so long, or less if the origin announces itself, and renews the claim.
-        case waitForDevice(Duration, Absence)
-        /// Waits so long, and fetches the document.
-        case rest(Duration, Fetching)
+        /// Waits so long, or less if the origin announces itself and the next step ``mayComeEarly``.
+        case wait(Duration, then: Step)
         /// Tells the origin that the activity is continued, and waits for its answer. For an exclusive activity this
         /// commits the claim. It was asked for first at this time.
         case commit(since: Instant)
-        /// Waits so long, or less if the origin announces itself, and commits again.
-        case waitToCommit(Duration, since: Instant)
         /// Gives the activity to its application; its outcome is ``Outcome/delivered(to:)``.
         case deliver
         /// Waits until the application or whoever asked lets the activity go.
@@ -48,12 +44,16 @@ package struct Handoffs<W: World>: Sendable {
         case fail(W.Failure)
         /// Releases the claim, if one is held.
         case release(because: W.Failure?)
+
+        /// Whether the step may come as soon as its origin announces itself. A document that changes, or that its origin
+        /// has no place for, is fetched after the whole pause.
+        package var mayComeEarly: Bool { if case .fetch = self { false } else { true } }
     }
 
     /// A device that has gone and is waited for.
     package struct Absence: Sendable {
-        let fetching: Fetching
-        var wait: TransferRetry.Wait
+        let fetching: TransferRetry
+        let end: Instant
         let cause: W.Failure
     }
 
@@ -187,6 +187,14 @@ package struct Handoffs<W: World>: Sendable {
     /// Whether nothing is under way.
     package var isIdle: Bool { handoffs.isEmpty }
 
+    /// Whether a handoff waits for its origin, which has gone or has no place.
+    package func isWaiting(_ id: HandoffID) -> Bool {
+        switch self[id]?.step {
+        case .renew, .wait: true
+        case nil, .announce, .claim, .prepare, .fetch, .commit, .deliver, .hold, .fail, .release: false
+        }
+    }
+
     /// The handoffs that go on for somebody who has gone, from an origin into a folder.
     package func detached(from origin: String, into folder: [UInt8]?) -> [HandoffID] {
         handoffs.filter {
@@ -209,7 +217,7 @@ package struct Handoffs<W: World>: Sendable {
         case (.hold, _): go(id, to: .release(because: nil))
         case (.commit(let start), .failed(let failure)), (.commit(let start), .cut(let failure, _)):
             commitFailed(id, since: start, because: failure)
-        case (.waitToCommit(_, let start), _): go(id, to: .commit(since: start))
+        case (.wait(_, let next), _): go(id, to: next)
         case (.announce, .done): go(id, to: .claim(isAgain: false))
         // The connection that was there may have been dead for a while. The application knows nothing of it.
         case (.claim(isAgain: false), .failed(let failure)) where W.setback(of: failure) == .lost:
@@ -223,13 +231,11 @@ package struct Handoffs<W: World>: Sendable {
             goOn(id)
         case (.fetch(let fetching), .cut(let failure, let attempt)):
             fetchFailed(id, fetching, because: failure, after: attempt)
-        case (.rest(_, let fetching), _): go(id, to: .fetch(fetching))
-        case (.waitForDevice(_, let absence), _): go(id, to: .renew(absence))
         case (.renew(let absence), .done): go(id, to: .fetch(absence.fetching))
-        case (.renew(var absence), .failed(let failure)):
+        case (.renew(let absence), .failed(let failure)):
             guard W.setback(of: failure).isAway else { return fail(id, because: failure) }
-            guard let pause = absence.wait.pause(now: now) else { return fail(id, because: absence.cause) }
-            go(id, to: .waitForDevice(pause, absence))
+            guard now + TransferRetry.pause < absence.end else { return fail(id, because: absence.cause) }
+            go(id, to: .wait(TransferRetry.pause, then: .renew(absence)))
         case (.commit, .done):
             if handoff.isCommitting { change(id) { $0.isSettled = true } }
             goOn(id)
@@ -246,7 +252,7 @@ package struct Handoffs<W: World>: Sendable {
         change(id) { $0.path.removeFirst() }
         switch part {
         case .deliver: go(id, to: .deliver)
-        case .fetch: go(id, to: .fetch(Fetching(retry: TransferRetry(now: now))))
+        case .fetch: go(id, to: .fetch(TransferRetry()))
         case .commit: go(id, to: .commit(since: now))
         case .tell:
             change(id) { $0.isSettled = true }
@@ -272,26 +278,25 @@ package struct Handoffs<W: World>: Sendable {
     }
 
     private mutating func fetchFailed(
-        _ id: HandoffID, _ fetching: Fetching, because failure: W.Failure, after attempt: TransferRetry.Attempt
+        _ id: HandoffID, _ fetching: TransferRetry, because failure: W.Failure, after attempt: TransferRetry.Attempt
     ) {
         var fetching = fetching
-        fetching.retry.note(attempt, now: now)
-        let verdict = fetching.retry.verdict(on: W.setback(of: failure), now: now)
-        let (isAsking, wasAsking) = (verdict.waitsForPlace, fetching.waitsForPlace)
-        fetching.waitsForPlace = isAsking
-        fetching.describesAnew = false
-        // A place is asked for again and again, and that is told once.
-        if let waits = verdict.waits(now: now), !isAsking || !wasAsking {
+        let before = fetching.verdict
+        func pause(_ waits: Duration) {
             effects.append(.paused(id, because: failure, waits: waits, keeping: attempt.kept))
         }
-        switch verdict {
+        switch fetching.note(attempt, W.setback(of: failure), now: now) {
         case .giveUp: fail(id, because: failure)
-        case .describeAgain(let pause):
-            fetching.describesAnew = true
-            go(id, to: .rest(pause, fetching))
-        case .waitForPlace(let pause, _): go(id, to: .rest(pause, fetching))
+        case .describeAgain(let rest):
+            pause(.zero)
+            go(id, to: .wait(rest, then: .fetch(fetching)))
+        case .waitForPlace(let end):
+            // A place is asked for again and again, and that is told once.
+            if case .waitForPlace = before {} else { pause(end - now) }
+            go(id, to: .wait(TransferRetry.pause, then: .fetch(fetching)))
         case .waitForDevice(let end):
-            go(id, to: .renew(Absence(fetching: fetching, wait: TransferRetry.Wait(until: end), cause: failure)))
+            pause(end - now)
+            go(id, to: .renew(Absence(fetching: fetching, end: end, cause: failure)))
         }
     }
 
@@ -307,11 +312,11 @@ package struct Handoffs<W: World>: Sendable {
         }
         let isUnknown = W.setback(of: failure).isUnanswered
         change(id) { $0.mayHaveMoved = $0.mayHaveMoved || isUnknown }
-        let pause = TransferRetry.longestPause
+        let pause = TransferRetry.pause
         guard isUnknown, !handoff.isCancelled, now + pause < start + ClaimBounds.lease else {
             return fail(id, because: failure)
         }
-        go(id, to: .waitToCommit(pause, since: start))
+        go(id, to: .wait(pause, then: .commit(since: start)))
     }
 
     // MARK: Inside

@@ -19,11 +19,7 @@ enum NodeWorld: World {
     static func keep(_ activity: OfferedActivity) -> KeptActivity { KeptActivity(activity: activity) }
 
     static func note(_ report: WireProgressReport, in kept: inout KeptActivity) {
-        if kept.progress?.total == report.total {
-            kept.progress?.update(bytes: report.bytes, now: .now)
-        } else {
-            kept.progress = TransferProgress(total: report.total, bytes: report.bytes, now: .now)
-        }
+        kept.progress.note(report.bytes, of: report.total)
     }
 
     static func failure(_ refusal: Refusal) -> HandoffError {
@@ -147,6 +143,25 @@ extension WireTransfer {
             $0.activityID = Data(kept.activity.id.bytes)
             $0.total = kept.document?.tree.size ?? kept.activity.document?.size ?? 0
             if let progress = kept.progress { $0.set(progress, now: .now) }
+        }
+    }
+}
+
+extension WireTransfer {
+    /// Sets how far the transfer is.
+    mutating func set(_ progress: TransferProgress, now: Instant) {
+        (bytes, total) = (progress.bytes, progress.total)
+        if state == .running, let rate = progress.rate(now: now) { self.rate = UInt64(rate) }
+    }
+}
+
+extension TransferProgress? {
+    /// Takes note of how many bytes there are by now. It begins anew with another total.
+    mutating func note(_ bytes: UInt64, of total: UInt64) {
+        if self?.total == total {
+            self?.update(bytes: bytes, now: .now)
+        } else {
+            self = TransferProgress(total: total, bytes: bytes, now: .now)
         }
     }
 }

@@ -160,7 +160,7 @@ extension ControlService {
     /// Tells whoever asked, and the log, of a handoff to its end.
     private func tell(of handoff: Handoff, on stream: BatonTransport.Stream) async {
         var isHeard = true
-        for await event in handoff.events.stream where isHeard {
+        for await event in handoff.events where isHeard {
             do {
                 try await stream.send(record: event)
             } catch {

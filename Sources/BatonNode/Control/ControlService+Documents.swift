@@ -18,14 +18,14 @@ extension ControlService {
         guard let id = HandoffID(request.handoffID), let handoff = handoffs[id] else {
             throw HandoffError(.noSuchClaim, "the activity has not been continued by this application")
         }
-        try await handoff.document().read(range, to: stream)
+        try await handoff.read(range, to: stream)
     }
 
     /// Which bytes a read asks for; whether the document has them is not known yet.
     nonisolated static func range(of request: WireDocumentReadRequest) throws(HandoffError) -> FileRange {
-        guard request.length <= HandoffDocument.readBound else {
+        guard request.length <= Handoff.readBound else {
             throw HandoffError(
-                .invalidRequest, "at most \(HandoffDocument.readBound) bytes of a document can be read at once")
+                .invalidRequest, "at most \(Handoff.readBound) bytes of a document can be read at once")
         }
         let (end, overflow) = request.offset.addingReportingOverflow(request.length)
         let bytes = request.offset..<(overflow ? .max : end)

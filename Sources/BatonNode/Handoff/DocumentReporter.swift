@@ -10,25 +10,16 @@ struct DocumentReporter: Sendable {
     private static let bound = 16
 
     private let reports: AsyncStream<WireDocumentEvent>.Continuation
-    private let sending: Task<Void, Never>?
+    private let sending: Task<Void, Never>
 
-    /// - Parameter stream: of the activity; `nil` reports to nobody.
-    init(to stream: BatonTransport.Stream?) {
+    /// - Parameter stream: of the activity.
+    init(to stream: BatonTransport.Stream) {
         let (waiting, continuation) = AsyncStream<WireDocumentEvent>.makeStream(
             bufferingPolicy: .bufferingNewest(Self.bound))
         reports = continuation
-        guard let stream else {
-            continuation.finish()
-            sending = nil
-            return
-        }
         sending = Task {
             for await report in waiting {
-                do {
-                    try await stream.send(record: report)
-                } catch {
-                    return
-                }
+                guard (try? await stream.send(record: report)) != nil else { return }
             }
         }
     }
@@ -43,7 +34,5 @@ struct DocumentReporter: Sendable {
     }
 
     /// Waits until the last report is on its way.
-    func end() async {
-        await sending?.value
-    }
+    func end() async { await sending.value }
 }

@@ -84,7 +84,7 @@ extension Handoff {
     private func requireAccepted(_ summary: WireActivitySummary) throws(HandoffError) {
         try plan.requireAccepted(summary)
         guard summary.version != plan.activity.version, let continuing else { return }
-        try continuing.application.versions.require(summary, of: plan.origin.name, by: continuing.application.name)
+        try continuing.versions.require(summary, of: plan.origin.name, by: continuing.name)
     }
 
     /// The claim, and a connection to present it on: another one where that which it came by has ended.
@@ -106,11 +106,11 @@ extension Handoff {
     ///
     /// What is offered under another id since counts as the same when its document is the same file or folder there, of
     /// which the origin tells: another one may have the same title, type and name.
-    func renewClaim(for document: HandoffDocument) async throws(HandoffError) {
+    func renewClaim() async throws(HandoffError) {
         let (connection, _) = try await presentClaim()
         do {
-            document.forgetDescription()
-            _ = try await document.description()
+            described = nil
+            _ = try await description()
             return
         } catch {
             // Of a folder that is being written to. The claim is known, and the next turn asks again, in time.
@@ -123,7 +123,7 @@ extension Handoff {
             throw HandoffError(.noSuchActivity, "\(plan.origin.name) no longer offers the document")
         }
         // An application may have asked meanwhile, with the claim before.
-        document.forgetDescription()
+        described = nil
     }
 
     /// The id under which the origin offers the activity now; `nil` where it is as it was.

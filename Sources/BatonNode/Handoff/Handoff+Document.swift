@@ -11,34 +11,93 @@ import SwiftProtobuf
 
 import struct SystemPackage.FilePath
 
-/// The document of a handoff.
+/// The document of a handoff: what the origin says that it is, and its bytes, which can be read in any order before it
+/// has arrived.
 extension Handoff {
+    /// The most bytes of one read: 16 MiB.
+    nonisolated static let readBound: UInt64 = 16 << 20
+
+    // MARK: Description
+
+    /// The description by the origin. The origin is asked once, because from then on it sends that and nothing else. It
+    /// is asked again when that has changed. It stays the same document: one was accepted.
+    func description() async throws(HandoffError) -> DocumentDescription {
+        if let described { return described }
+        let (connection, claim) = try await presentClaim()
+        var description = try await documents.describe(from: connection, claim: claim)
+        known.size = plan.size(of: description.tree)
+        try plan.requirePolicy(over: connection, size: known.size)
+        let first = firstDescribed ?? (description.tree.label, description.identity, description.sharedURL)
+        guard description.tree.label == first.label, !description.identity.isOther(than: first.identity) else {
+            throw HandoffError(
+                .documentUnreadable,
+                "the other device offers another document in the place of \(first.label): accept it again")
+        }
+        // A file that was put in its place is the document from now on, and may be moved in its turn.
+        firstDescribed = (first.label, description.identity, first.sharedURL)
+        description.sharedURL = first.sharedURL
+        described = description
+        return description
+    }
+
+    /// The origin refused what it had described it as: it is asked again, unless somebody has since.
+    private func description(insteadOf refused: DocumentDescription) async throws(HandoffError) -> DocumentDescription {
+        forget(refused)
+        return try await description()
+    }
+
+    /// Forgets a description; a later one stays.
+    private func forget(_ description: DocumentDescription) {
+        if described?.version == description.version { described = nil }
+    }
+
+    // MARK: Reading
+
+    /// Sends bytes of the document to an application: from the file where it is here, else from the origin, ahead of
+    /// what else is on its way.
+    ///
+    /// - Throws: what failed: `noSuchClaim` if the activity is not held here, `invalidRequest` if it has no document.
+    ///   Once the stream was answered, that has aborted it; of a document that is here it is then not thrown.
+    func read(_ range: FileRange, to stream: BatonTransport.Stream) async throws(HandoffError) {
+        guard held != nil else { throw HandoffError(.noSuchClaim, "the activity has not been continued") }
+        guard hasDocument else { throw HandoffError(.invalidRequest, "the activity has no document") }
+        try await reads.enter()
+        defer { reads.leave() }
+        if let place { return try await documents.read(range, ofDocumentAt: place, to: stream) }
+        let description = try await description()
+        do {
+            let (connection, claim) = try await presentClaim()
+            try await documents.read(
+                range, of: description, from: connection, claim: claim, to: stream
+            ) { (refused) throws(HandoffError) in try await self.description(insteadOf: refused) }
+        } catch {
+            // It is described anew to who reads again.
+            if error.code == .documentChanged { forget(description) }
+            throw error
+        }
+    }
+
+    // MARK: Fetching
+
     /// Makes one attempt to fetch the document, and tells whoever asked and the application how it goes.
-    func fetch(usingCopies usesCopies: Bool) async throws(HandoffError) -> HandoffTable.Core.Outcome {
+    func fetch(_ fetching: TransferRetry) async throws(HandoffError) -> HandoffTable.Core.Outcome {
         guard let destination = plan.destination else { throw HandoffError(.internal, "there is no folder") }
-        let document = try document()
-        let reporter = reporter ?? DocumentReporter(to: continuation)
-        self.reporter = reporter
-        let lastTold = Lock<Instant?>(nil)
+        if fetching.describesAnew { described = nil }
+        if reporter == nil { reporter = continuation.map { DocumentReporter(to: $0) } }
+        let hasTold = Lock(false)
         do {
             let (path, size) = try await offLoop { () throws(HandoffError) in
-                try await fetch(document, into: destination, usingCopies: usesCopies, telling: reporter) {
-                    lastTold.withLock { $0 = .now }
-                }
+                try await fetch(fetching, into: destination) { hasTold.withLock { $0 = true } }
             }
-            if let place = FilePath(bytes: path) {
-                document.setArrived(at: place)
-                if let application = continuing?.application.identifier { await grant(place, to: application) }
-            }
-            reporter.report(.arrived(Data(path)))
             setArrived(at: Data(path), size: size)
+            if let place, let application = continuing?.identifier { await grant(place, to: application) }
+            reporter?.report(.arrived(Data(path)))
             return .done
         } catch {
-            if error.code == .documentChanged { events.isToldOfChange.withLock { $0 = true } }
             return .cut(
                 error.code == .cancelled && !Task.isCancelled ? cancelledByOrigin : error,
                 TransferRetry.Attempt(
-                    bytes: progress.bytes, kept: progress.kept, told: lastTold.withLock { $0 }))
+                    bytes: progress.bytes, kept: progress.kept, hasTold: hasTold.withLock { $0 }))
         }
     }
 
@@ -55,44 +114,35 @@ extension Handoff {
     }
 
     private func fetch(
-        _ document: HandoffDocument, into destination: DestinationFolder, usingCopies usesCopies: Bool,
-        telling reporter: DocumentReporter, told: @escaping @Sendable () -> Void
+        _ fetching: TransferRetry, into destination: DestinationFolder, told: @escaping @Sendable () -> Void
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
-        let (events, progress) = (events, progress)
-        let description = try await document.description()
+        let (reporter, progress) = (reporter, progress)
+        let description = try await description()
         var order = DocumentOrder(
             title: plan.activity.title, type: plan.activity.type, origin: plan.origin.id, folder: destination,
             naming: plan.naming, copies: plan.copies, rule: plan.rule)
         order.sharedCopy = await sharedCopy(of: description)
-        order.usesCopies = usesCopies
+        order.usesCopies = fetching.usesCopies
         let (connection, claim) = try await presentClaim()
         async let _: Void = leaveStalled(connection, progress)
         let path = try await documents.fetch(
             description, for: order, from: connection, claim: claim,
             begin: { start in
-                let wasTold = events.isToldOfChange.withLock { isTold in
-                    defer { isTold = start != .unchanged }
-                    return isTold
-                }
-                guard case .changed(let keepsOlder) = start, !wasTold || !keepsOlder else { return }
+                // A change that ended the last attempt was told.
+                guard case .changed(let keepsOlder) = start, !fetching.describesAnew || !keepsOlder else { return }
                 let label = description.tree.label
                 let loss = ", and the disk has no room for both: what had come of the older version was deleted"
                 let change = HandoffError(
                     .documentChanged,
                     "\(label) has changed since a part of it came\(keepsOlder ? "" : loss)")
-                events.tellInterruption(change, waiting: .zero, keeping: 0)
+                tellInterruption(change, waiting: .zero, keeping: 0)
             },
-            told: told,
-            ended: { kept in
-                progress.end(keeping: kept)
-                events.end(keeping: kept)
-            },
-            progress: { report in
+            told: told, ended: { progress.end(keeping: $0) },
+            progress: { [self] report in
                 progress.set(report)
                 let report = report.progress()
-                if report.bytes > report.resumedBytes { events.isToldOfChange.withLock { $0 = false } }
-                events.send(.progress(report))
-                reporter.report(.progress(report))
+                send(.progress(report))
+                reporter?.report(.progress(report))
             })
         return (path, description.tree.size)
     }

@@ -13,26 +13,28 @@ import SwiftProtobuf
 import struct SystemPackage.FilePath
 
 /// The steps of one handoff on the continuing device, in the order in which the core of ``HandoffTable`` wants them.
-///
-/// The steps tell ``events`` what happens. The last event is `continued` or `failed`.
 @ControlLoop
 final class Handoff {
+    /// Events that wait for an application that does not read; older progress is lost beyond it.
+    nonisolated static let eventBound = 1024
+
     nonisolated let id = HandoffID()
     nonisolated let plan: Plan
-    nonisolated let events = HandoffEvents()
+    /// The events, of which `continued` or `failed` is the last. To be iterated once.
+    nonisolated let events: AsyncStream<WireAcceptEvent>
+    private nonisolated let event: AsyncStream<WireAcceptEvent>.Continuation
     let connections: PeerConnections
     let documents: DocumentService
     let applications: Applications
     let files: SharedFiles
     let deadlines: HandoffDeadlines
 
-    private var heldDocument: HandoffDocument?
     /// The claim, and the connection to present it on. Replaced by ``hold(_:on:)``.
     private(set) var held: (connection: Connection, claim: ClaimID)?
     /// Nothing is held any more: a claim that comes now is released at once.
     private var isFinished = false
     /// The application that was told of the handoff and did not decline.
-    var continuing: ContinuingApplication?
+    var continuing: RunningApplication?
     /// It has answered that it continues the activity.
     var hasAgreed = false
     /// Open for as long as the application wants the activity.
@@ -43,22 +45,29 @@ final class Handoff {
     var reporter: DocumentReporter?
     /// How far the document is, in all attempts.
     let progress = LatestProgress()
-    /// It ended because the user of this device has switched Handoff off.
-    private(set) var wasSwitchedOff = false
     /// The payload as the origin sent it; nil before it did.
     private var payload: WireActivityPayload?
     /// The same with the files of this device in it.
     private var arrival: SharedFiles.Arrival?
     /// The parts that were continued so far.
     private var result = WireAcceptEvent.Continued()
-    private var isContinued = false
-    /// The result, once the activity was continued and its origin was told, if it could be.
+    /// The result, once whoever asked was told of it.
     private(set) var continued: WireAcceptEvent.Continued?
+    private var hasFailed = false
     /// Under which id the origin offers the activity: another one when it was offered anew.
     var activityID: Data
     /// Which document of the origin the activity's is, what it is called there and how large it is, as it was last
     /// told.
     var known: (identity: DocumentIdentity, title: String, size: UInt64)
+    /// Whether the activity has a document.
+    var hasDocument = false
+    /// The origin's description of the document; nil if the origin has to be asked.
+    var described: DocumentDescription?
+    /// Which document it was and where it is in folders that are shared, when it was described first.
+    var firstDescribed: (label: DocumentLabel, identity: DocumentIdentity, sharedURL: String)?
+    /// Where the document is on this device; nil until it has arrived.
+    var place: FilePath?
+    let reads = ReadQueue()
     /// The user's choice of several applications, as the asker says.
     nonisolated let choices: AsyncStream<String>
     private nonisolated let choice: AsyncStream<String>.Continuation
@@ -77,6 +86,7 @@ final class Handoff {
         self.files = files
         self.deadlines = deadlines
         (choices, choice) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
+        (events, event) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.eventBound))
     }
 
     // MARK: Steps
@@ -90,31 +100,22 @@ final class Handoff {
             case .claim: payload = try await fetchAcceptedPayload()
             case .prepare: return .prepared(try await prepare())
             case .fetch(let fetching):
-                if fetching.describesAnew { heldDocument?.forgetDescription() }
-                return try await retelling { () throws(HandoffError) in
-                    try await fetch(usingCopies: fetching.usesCopies)
-                }
-            case .renew:
-                let document = try document()
-                try await retelling { () throws(HandoffError) in try await renewClaim(for: document) }
-            case .waitForDevice(let pause, _), .waitToCommit(let pause, _):
-                try await retelling { () throws(HandoffError) in
-                    await connections.awaitAnnouncement(of: plan.origin.id, atMost: pause)
-                    try await rest(TransferRetry.shortestGap)
-                }
-            case .rest(let pause, _):
-                try await retelling { () throws(HandoffError) in try await rest(pause) }
+                return try await retelling { () throws(HandoffError) in try await fetch(fetching) }
+            case .renew: try await retelling { () throws(HandoffError) in try await renewClaim() }
+            case .wait(let pause, let next):
+                try await retelling { () throws(HandoffError) in try await wait(pause, before: next) }
             case .commit: try await reportContinued()
             case .deliver: return .delivered(to: try await deliver())
             case .hold:
-                events.finish()
+                endEvents()
                 await hold()
             case .fail(let failure):
-                await tellFailure(failure)
-                events.send(.failed(failure.failure))
-            case .release(let failure):
-                if isContinued { continued = result }
-                await finish(because: failure)
+                // An application that has not answered yet is not waited for again.
+                if hasAgreed { await tellFailure(failure) }
+                hasFailed = true
+                send(.failed(failure.failure))
+                if !hasAgreed { await tellFailure(failure) }
+            case .release(let failure): await finish(because: failure)
             }
             return .done
         } catch {
@@ -122,9 +123,14 @@ final class Handoff {
         }
     }
 
-    private func rest(_ pause: Duration) async throws(HandoffError) {
+    private func wait(_ pause: Duration, before next: HandoffTable.Core.Step) async throws(HandoffError) {
+        var rest = pause
+        if next.mayComeEarly {
+            await connections.awaitAnnouncement(of: plan.origin.id, atMost: pause)
+            rest = TransferRetry.shortestGap
+        }
         do {
-            try await Alarm.sleep(for: pause)
+            try await Alarm.sleep(for: rest)
         } catch {
             throw HandoffError(.cancelled, "the handoff was cancelled")
         }
@@ -134,14 +140,40 @@ final class Handoff {
     private func retelling<Value>(
         _ work: () async throws(HandoffError) -> Value
     ) async throws(HandoffError) -> Value {
-        try await progress.repeating({ [events] in events.send(.progress($0)) }, during: work)
+        try await progress.repeating({ [self] in send(.progress($0)) }, during: work)
+    }
+
+    // MARK: Events
+
+    /// Tells the asker an event.
+    nonisolated func send(_ kind: WireAcceptEvent.OneOf_Kind) {
+        event.yield(.with { $0.kind = kind })
     }
 
     /// Tells the asker that the activity is continued.
     func tellContinued() {
-        isContinued = true
-        events.send(.continued(result))
+        continued = result
+        send(.continued(result))
     }
+
+    /// Tells the asker that the document stopped coming, and goes on by itself.
+    ///
+    /// - Parameter waits: how long its device is waited for; zero if it is there.
+    nonisolated func tellInterruption(_ cause: HandoffError, waiting waits: Duration, keeping bytes: UInt64) {
+        send(
+            .interrupted(
+                .with {
+                    $0.cause = cause.shortened.failure
+                    $0.keptBytes = bytes
+                    $0.waitsSeconds = UInt32(clamping: waits.components.seconds)
+                }))
+    }
+
+    /// No more events follow.
+    func endEvents() { event.finish() }
+
+    /// Whether the handoff was continued or has failed.
+    var isOver: Bool { continued != nil || hasFailed }
 
     /// The user has chosen one of the applications that ``WireAcceptEvent`` `choose` named.
     nonisolated func choose(_ identifier: String) {
@@ -206,53 +238,29 @@ final class Handoff {
         }
     }
 
-    /// The document, for reading.
-    ///
-    /// - Throws: `noSuchClaim` where the activity is not held here, `invalidRequest` where it has none.
-    func document() throws(HandoffError) -> HandoffDocument {
-        guard held != nil else { throw HandoffError(.noSuchClaim, "the activity has not been continued") }
-        guard let heldDocument else { throw HandoffError(.invalidRequest, "the activity has no document") }
-        return heldDocument
-    }
-
     /// Tells whoever accepted it what has come, and looks what is to be done with it.
     private func prepare() async throws(HandoffError) -> HandoffContent {
         guard let payload else { throw HandoffError(.internal, "there is no payload") }
         // Told before the payload is handed on, and after it has come: before that nobody knows the host.
         try await announcePage(payload.webPageURL)
         // The user may have switched it off while the activity was on its way.
-        do {
-            try applications.requireOn(for: continuing?.application.identifier ?? "")
-        } catch {
-            wasSwitchedOff = true
-            throw error
-        }
+        try applications.requireOn(for: continuing?.identifier ?? "")
         let arrival = try await files.incoming(
             payload, of: plan.origin.name, takesLocal: continuing != nil || plan.destination == nil)
         self.arrival = arrival
-        events.send(.payload(arrival.payload))
+        send(.payload(arrival.payload))
         // An application takes the copy of this device. Everybody else wants what the other device has.
         let local = continuing == nil ? nil : arrival.localDocument
-        let hasDocument = arrival.payload.summary.kind == .document
-        if hasDocument { heldDocument = makeDocument(at: local?.path) }
-        if let local { (result.path, result.bytes) = (Data(local.path.bytes), local.size) }
+        hasDocument = arrival.payload.summary.kind == .document
+        if let local {
+            place = local.path
+            (result.path, result.bytes) = (Data(local.path.bytes), local.size)
+        }
         var content: HandoffContent = []
         if arrival.payload.summary.exclusive { content.insert(.exclusive) }
         if hasDocument, local == nil, plan.destination != nil { content.insert(.document) }
-        if isLook(hasDocument: hasDocument) { content.insert(.look) }
+        if isLook { content.insert(.look) }
         return content
-    }
-
-    private func makeDocument(at place: FilePath?) -> HandoffDocument {
-        HandoffDocument(
-            documents, place: place,
-            presenting: { [weak self] () throws(HandoffError) in
-                guard let self else { throw HandoffError(.noSuchClaim, "the activity has been let go") }
-                return try await presentClaim()
-            },
-            approving: { [weak self] (tree, connection) throws(HandoffError) in
-                try await self?.approve(tree, over: connection)
-            })
     }
 
     /// Gives the activity to its application.
@@ -261,34 +269,28 @@ final class Handoff {
     private func deliver() async throws(HandoffError) -> String? {
         guard let arrival else { throw HandoffError(.internal, "there is no payload") }
         guard continuing != nil else { return nil }
-        let document = heldDocument
-        let application = try await offLoop { () throws(HandoffError) in try await handOver(arrival, with: document) }
+        let application = try await offLoop { () throws(HandoffError) in try await handOver(arrival) }
         guard let application else { return nil }
         result.application = .with {
             $0.identifier = application.identifier
             $0.name = application.name
         }
         // An exclusive activity is delivered after its document.
-        if reporter != nil, let continuation {
-            DocumentReporter(to: continuation).report(.arrived(result.path))
+        if arrival.localDocument == nil, let place, let continuation {
+            DocumentReporter(to: continuation).report(.arrived(Data(place.bytes)))
         }
         return application.identifier
     }
 
     /// The document is whole and in place.
     func setArrived(at path: Data, size: UInt64) {
+        place = FilePath(bytes: path)
         (result.path, result.bytes, result.receivedBytes) = (path, size, progress.received)
-    }
-
-    /// Holds the document, as it is described now, against what was accepted.
-    private func approve(_ tree: DocumentTree, over connection: Connection) throws(HandoffError) {
-        known.size = plan.size(of: tree)
-        try plan.requirePolicy(over: connection, size: known.size)
     }
 
     /// Whether nobody takes the activity over: its payload is printed, its document is not fetched, or it belongs to a
     /// team's applications, of which there is none here. Its application keeps it then.
-    private func isLook(hasDocument: Bool) -> Bool {
+    private var isLook: Bool {
         guard continuing == nil, !plan.keepsClaim || plan.printsOnly else { return false }
         guard !plan.printsOnly, !hasDocument else { return plan.destination == nil }
         return plan.activity.kind == .application && !plan.activity.hasWebPage_p
@@ -328,7 +330,7 @@ final class Handoff {
     ///
     /// - Parameter page: the application that a web page goes to; `nil` before there is one, and for all else.
     func emitWillContinue(isShown: Bool, openingPage page: WireInstalledApplication? = nil) {
-        events.send(
+        send(
             .willContinue(
                 .with {
                     $0.type = plan.activity.type

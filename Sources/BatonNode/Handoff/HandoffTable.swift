@@ -6,6 +6,8 @@ import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
 
 /// The driver of `Handoffs`: that value decides about the handoffs of this device, and this class has each ``Handoff``
 /// carry out its steps.
@@ -51,10 +53,10 @@ final class HandoffTable {
         case .perform(let id, let step): perform(step, of: id)
         case .interrupt(let id): entries[id]?.step?.cancel()
         case .paused(let id, let failure, let waits, let bytes):
-            entries[id]?.handoff.events.tellInterruption(failure, waiting: waits, keeping: bytes)
+            entries[id]?.handoff.tellInterruption(failure, waiting: waits, keeping: bytes)
         case .continued(let id): entries[id]?.handoff.tellContinued()
         case .ended(let id):
-            entries.removeValue(forKey: id)?.handoff.events.finish()
+            entries.removeValue(forKey: id)?.handoff.endEvents()
             ends.wake(id)
         }
     }
@@ -116,7 +118,7 @@ final class HandoffTable {
     /// - Returns: what was continued, if all was in place before it could be ended.
     func endDetached(like plan: Handoff.Plan) async -> WireAcceptEvent.Continued? {
         for id in core.detached(from: plan.origin.id, into: plan.destination?.resolvedPath.bytes) {
-            guard let handoff = self[id], handoff.isOf(plan.activity), handoff.continued == nil else { continue }
+            guard let handoff = self[id], handoff.isOf(plan.activity) else { continue }
             cancel(handoff)
             await untilEnded(id, by: .now + Self.endGrace)
             // An activity that was offered anew may be another version than the one in place.
@@ -148,7 +150,23 @@ final class HandoffTable {
 
     /// The documents that are being received.
     var transfers: [WireTransfer] {
-        entries.values.filter { $0.step != nil && $0.handoff.isReceiving }.map { $0.handoff.transfer }
+        entries.values.filter { $0.step != nil && $0.handoff.isReceiving }.map { transfer(of: $0.handoff) }
+    }
+
+    private func transfer(of handoff: Handoff) -> WireTransfer {
+        let plan = handoff.plan
+        return .with {
+            $0.id = Data(handoff.id.bytes)
+            $0.direction = .receiving
+            $0.state = core.isWaiting(handoff.id) ? .waiting : handoff.progress.transfer == nil ? .starting : .running
+            $0.title = plan.activity.title
+            $0.device = plan.origin.name
+            $0.deviceID = plan.origin.id
+            $0.activityID = plan.activity.id
+            $0.total = plan.activity.documentSize
+            if let folder = plan.destination?.path { $0.folder = Data(folder.bytes) }
+            if let progress = handoff.progress.transfer { $0.set(progress, now: .now) }
+        }
     }
 
     /// Cancels a transfer for the user of this device.
@@ -158,6 +176,13 @@ final class HandoffTable {
         guard let entry = entries[id], entry.step != nil, entry.handoff.isReceiving else { return nil }
         cancel(entry.handoff, because: "the transfer was cancelled by `baton transfers cancel` on this device")
         await untilEnded(id, by: .now + Self.endGrace)
-        return entry.handoff.transfer
+        return transfer(of: entry.handoff)
+    }
+}
+
+extension Handoff {
+    /// Whether a document is on its way, or may be soon.
+    fileprivate var isReceiving: Bool {
+        plan.destination != nil && !isOver && (plan.activity.kind == .document || progress.transfer != nil)
     }
 }

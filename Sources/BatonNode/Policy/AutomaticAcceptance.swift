@@ -218,8 +218,7 @@ final class AutomaticAcceptance {
         logger.notice("\(what) is taken over into \(place)")
         handoffs.begin(handoff)
         let isWell = await follow(handoff, of: document.device, what)
-        // If the user of the other device has switched Handoff off, the document has failed.
-        return (handoff.wasSwitchedOff ? .switchedOff : isWell ? .done : .failed, nil)
+        return (isWell ? .done : handoffSwitch.current.isOn ? .failed : .switchedOff, nil)
     }
 
     /// Opens the folder of a rule. Waits no longer than ``HandoffDeadlines/opening``.
@@ -246,7 +245,7 @@ final class AutomaticAcceptance {
     /// - Returns: whether the handoff came to a good end.
     private func follow(_ handoff: Handoff, of device: String, _ what: String) async -> Bool {
         var isWell = false
-        for await event in handoff.events.stream {
+        for await event in handoff.events {
             switch event.kind {
             case .continued(let continued):
                 isWell = true

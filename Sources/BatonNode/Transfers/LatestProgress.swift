@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -10,11 +11,11 @@ final class LatestProgress: Sendable {
     private struct State {
         /// The attempt that reported last.
         var report: TransferReport?
-        /// Bytes that were there when it reported last.
-        var bytes: UInt64 = 0
+        /// How far it was then.
+        var transfer: TransferProgress?
         /// When it reported last.
         var time = Instant.now
-        /// When ``bytes`` last changed.
+        /// When there were last other bytes than before.
         var lastChange = Instant.now
         /// Bytes that came over the link in the attempts before ``report``.
         var receivedBefore: UInt64 = 0
@@ -25,8 +26,11 @@ final class LatestProgress: Sendable {
 
     private let state = Lock(State())
 
+    /// How far the document is; nil before it was told.
+    var transfer: TransferProgress? { state.withLock { $0.transfer } }
+
     /// Bytes that were there when it was told last.
-    var bytes: UInt64 { state.withLock { $0.bytes } }
+    var bytes: UInt64 { state.withLock { $0.report?.bytes ?? 0 } }
 
     /// Bytes that came over the link, in all attempts.
     var received: UInt64 { state.withLock { $0.receivedBefore + ($0.report?.received ?? 0) } }
@@ -42,16 +46,20 @@ final class LatestProgress: Sendable {
         state.withLock { state in
             if let last = state.report, last !== report { state.receivedBefore += last.received }
             let bytes = report.bytes
-            if bytes != state.bytes { state.lastChange = .now }
+            if bytes != state.transfer?.bytes { state.lastChange = .now }
             state.report = report
-            state.bytes = bytes
+            state.transfer.note(bytes, of: report.size)
             state.time = .now
         }
     }
 
     /// Takes note that an attempt has ended, and how much of the document is kept: that is what is there from now on.
     func end(keeping bytes: UInt64) {
-        state.withLock { $0.report?.advance(to: bytes, keeping: bytes) }
+        state.withLock { state in
+            guard let report = state.report else { return }
+            report.advance(to: bytes, keeping: bytes)
+            state.transfer.note(bytes, of: report.size)
+        }
     }
 
     /// Does some work, and meanwhile tells the same again while there is no news: whoever draws it sees the rate fall

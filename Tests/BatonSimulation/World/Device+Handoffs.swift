@@ -146,12 +146,9 @@ extension Device {
             later(.milliseconds(1), .prepared(content))
         case .fetch: fetch(id, number)
         case .renew: renew(id, number)
-        case .waitForDevice(let time, _), .waitToCommit(let time, _):
+        case .wait(let time, let next):
             parties[id]?.early = .done
-            parties[id]?.isWaitingForDevice = true
-            later(time, .done)
-        case .rest(let time, _):
-            parties[id]?.early = .done
+            parties[id]?.isWaitingForDevice = next.mayComeEarly
             later(time, .done)
         case .commit: commit(id, number)
         case .deliver:

@@ -67,11 +67,11 @@ enum LocalRequestTarget: FuzzTarget {
             range = try ControlService.range(of: request)
         } catch {
             return expect(
-                (request.length > HandoffDocument.readBound || (try? EntryPath(request.path)) == nil)
+                (request.length > Handoff.readBound || (try? EntryPath(request.path)) == nil)
                     && error.code == .invalidRequest,
                 "a read was refused: \(error)")
         }
-        expect(request.length <= HandoffDocument.readBound, "a read of \(request.length) bytes")
+        expect(request.length <= Handoff.readBound, "a read of \(request.length) bytes")
         for document in [tree, folder] { try check(range, of: document, in: request) }
     }
 
@@ -236,7 +236,7 @@ enum LocalRequestTarget: FuzzTarget {
                 registration(of: "org.example.note", 0...1, team: String(repeating: "t", count: 256)),
                 read(from: 1, 2, of: "c"), read(from: 0, 1, of: "../a"),
             ]
-            + [(0, size), (1 << 20 - 1, 2), (size - 1, 9), (.max, 1), (0, HandoffDocument.readBound + 1)].map {
+            + [(0, size), (1 << 20 - 1, 2), (size - 1, 9), (.max, 1), (0, Handoff.readBound + 1)].map {
                 read(from: $0, $1)
             }
         return try requests.map { kind in try WireRequest.with { $0.kind = kind }.serializedBytes() }
