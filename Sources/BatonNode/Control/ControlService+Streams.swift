@@ -13,9 +13,8 @@ extension ControlService {
         guard let id = HandoffID(request.claimID), let handoff = handoffs[id] else {
             throw HandoffError(.noSuchClaim, "the activity has not been continued by this application")
         }
-        let (application, device) = (ObjectIdentifier(application), handoff.plan.origin.id)
-        try places.take(application: application, device: device)
-        defer { places.giveBack(application: application, device: device) }
+        let number = try handoffs.enterStream(of: application)
+        defer { handoffs.leaveStream(number) }
         let toOrigin = try await handoff.openContinuationStream()
         do {
             try await stream.respond(.continuationStream(.init()))

@@ -30,8 +30,6 @@ struct ControlService: Sendable {
     let examiner: RoadExaminer
     /// Of the node's budget, for continuation streams.
     let streams: ByteBudget.Part
-    /// Of the continuation streams that applications open.
-    let places = ContinuationPlaces()
 
     /// Serves one stream that an application opened.
     func serve(_ incoming: IncomingStream, of application: Connection) async {

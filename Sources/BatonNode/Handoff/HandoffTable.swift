@@ -24,6 +24,15 @@ final class HandoffTable {
     /// How long a cancelled handoff is waited for: for its last step, and for what its application and origin are told.
     private static let endGrace = Duration.seconds(30)
 
+    /// Continuation streams to other devices at once, of each application 32 (as many as an activity serves, see
+    /// ``Baton/UserActivity/continuationStreams()``) and of all together 96: of the 128 streams that a device allows on
+    /// a connection, a quarter is left to what the nodes have to say to each other.
+    ///
+    /// A stream keeps its place until the other device counts it no longer. So an application that aborts streams faster
+    /// than their RESETs may leave (``BatonProtocol/Limits/sentResets``) finds no place for new ones, and slows nobody
+    /// but itself.
+    nonisolated static let (streamBound, streamBoundOfApplication) = (96, 32)
+
     private struct Entry {
         let handoff: Handoff
         /// Rises with each step.
@@ -33,6 +42,8 @@ final class HandoffTable {
     }
 
     private var core = Core()
+    private var streams = Places<UInt64, ObjectIdentifier>(bound: streamBound, boundPerHost: streamBoundOfApplication)
+    private var lastStream: UInt64 = 0
     private var entries: [HandoffID: Entry] = [:]
     private var timer = DeadlineTimer()
     /// Requests that wait for the end of a handoff. One more does not wait.
@@ -145,6 +156,25 @@ final class HandoffTable {
     private func untilAllEnded(by end: Instant) async {
         for id in entries.keys { await untilEnded(id, by: end) }
     }
+
+    // MARK: Continuation streams
+
+    /// Takes a place for a continuation stream, until ``leaveStream(_:)``.
+    ///
+    /// - Throws: ``HandoffError`` `limitExceeded`.
+    func enterStream(of application: Connection) throws(HandoffError) -> UInt64 {
+        lastStream += 1
+        guard streams.enter(lastStream, of: [ObjectIdentifier(application)]) else {
+            throw HandoffError(
+                .limitExceeded,
+                "\(Self.streamBoundOfApplication) continuation streams of this application, or \(Self.streamBound) of"
+                    + " all, are open, or not wholly closed yet: try again in a moment")
+        }
+        return lastStream
+    }
+
+    /// Gives the place of a stream back that has left its connection.
+    func leaveStream(_ number: UInt64) { streams.leave(number) }
 
     // MARK: Transfers
 

@@ -2,6 +2,7 @@
 
 import BatonMessages
 import BatonTestSupport
+import BatonTransport
 import Foundation
 import Testing
 
@@ -97,40 +98,33 @@ struct LabStreamFloodTests {
 }
 
 /// The places of continuation streams.
-@Suite @ControlLoop struct ContinuationPlacesTests {
-    private final class Identified: Sendable {}
-
+@Suite @ControlLoop struct ContinuationStreamPlacesTests {
     @Test("At each bound one more is refused with limitExceeded, has taken nothing, and comes in when one has left")
-    func bounds() throws {
-        let places = ContinuationPlaces()
-        let connections = (0..<4).map { _ in Identified() }
-        let applications = connections.map(ObjectIdentifier.init)
-        func take(_ application: Int, to device: String = "desktop") -> HandoffError.Code? {
+    func bounds() async throws {
+        let table = HandoffTable()
+        let (bound, ofOne) = (HandoffTable.streamBound, HandoffTable.streamBoundOfApplication)
+        #expect(3 * ofOne == bound)
+        var applications: [Connection] = []
+        for _ in 0..<2 {
+            let (near, far) = try await connectedPair(on: ControlLoop.loop)
+            applications += [near, far]
+        }
+        func enter(_ application: Int) -> (UInt64?, HandoffError.Code?) {
             do throws(HandoffError) {
-                try places.take(application: applications[application], device: device)
-                return nil
+                return (try table.enterStream(of: applications[application]), nil)
             } catch {
-                return error.code
+                return (nil, error.code)
             }
         }
+        var numbers: [UInt64] = []
         for application in 0..<3 {
-            for _ in 0..<ContinuationPlaces.boundOfApplication { #expect(take(application) == nil) }
-            #expect(take(application) == .limitExceeded)
-            // Of the application in all, whatever device it is to.
-            #expect(take(application, to: "tablet") == .limitExceeded)
+            for _ in 0..<ofOne { numbers.append(try #require(enter(application).0)) }
+            #expect(enter(application).1 == .limitExceeded)
         }
-        #expect(3 * ContinuationPlaces.boundOfApplication == ContinuationPlaces.boundToDevice)
-        #expect(take(3) == .limitExceeded && take(3, to: "tablet") == nil)
-        places.giveBack(application: applications[0], device: "desktop")
-        #expect(take(3) == nil && take(0) == .limitExceeded)
-
-        for application in 1...2 {
-            for _ in 0..<32 { places.giveBack(application: applications[application], device: "desktop") }
-        }
-        for _ in 0..<31 { places.giveBack(application: applications[0], device: "desktop") }
-        places.giveBack(application: applications[3], device: "desktop")
-        places.giveBack(application: applications[3], device: "tablet")
-        #expect(places.count == 0)
-        withExtendedLifetime(connections) {}
+        #expect(enter(3).1 == .limitExceeded)
+        table.leaveStream(numbers[0])
+        #expect(enter(3).0 != nil)
+        #expect(enter(0).1 == .limitExceeded)
+        for connection in applications { await connection.close() }
     }
 }
