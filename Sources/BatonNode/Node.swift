@@ -5,6 +5,7 @@ import BatonCore
 import BatonDiscovery
 import BatonDocuments
 import BatonEventLoop
+import BatonMessages
 import BatonProtocol
 import BatonTLS
 package import BatonTransport

@@ -100,7 +100,7 @@ struct OfferRequestTests {
         }
         #expect(try OfferedActivity(request { $0.webPageURL = "HTTPS://a/" }, document: nil).kind == .application)
         let longest = "https://a/" + String(repeating: "x", count: 8192 - 10)
-        #expect(try OfferedActivity(request { $0.webPageURL = longest }, document: nil).webPageURL == longest)
+        #expect(try OfferedActivity(request { $0.webPageURL = longest }, document: nil).content.webPageURL == longest)
         expectRefused(.invalidRequest, "8192", request { $0.webPageURL = longest + "x" })
     }
 

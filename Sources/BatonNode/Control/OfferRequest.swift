@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonApplications
 import BatonCore
 import BatonDocuments
 import BatonMessages
@@ -50,18 +51,28 @@ extension OfferedActivity {
                 .invalidRequest, "team and application may have \(Self.teamBound) bytes each: shorten them")
         }
         let expires = try Self.expiry(request.expires)
+        let content = WireActivityPayload.with {
+            $0.summary.id = Data(id.bytes)
+            $0.summary.kind = document != nil ? .document : type == ActivityType.browsingWeb ? .web : .application
+            $0.summary.type = type
+            $0.summary.title =
+                request.title.isEmpty ? document?.label.description ?? Self.title(type) : request.title
+            $0.summary.documentSize = document?.size ?? 0
+            $0.summary.identity = document?.document ?? .unknown
+            $0.summary.since = since
+            $0.summary.supportsContinuationStreams = request.supportsContinuationStreams
+            $0.summary.hasWebPage_p = !request.webPageURL.isEmpty
+            $0.summary.exclusive = request.exclusive
+            $0.summary.teamTag = Data(TeamTag(of: request.team).bytes)
+            $0.summary.version = request.version
+            $0.webPageURL = request.webPageURL
+            $0.referrerURL = request.referrerURL
+            $0.requiredUserInfoKeys = request.requiredUserInfoKeys
+            $0.targetContentIdentifier = request.targetContentIdentifier
+        }
         self.init(
-            id: id,
-            kind: document != nil ? .document : type == ActivityType.browsingWeb ? .web : .application,
-            type: type,
-            title: request.title.isEmpty ? document?.label.description ?? Self.title(type) : request.title,
-            encodedUserInfo: userInfo, webPageURL: request.webPageURL, referrerURL: request.referrerURL,
-            requiredUserInfoKeys: request.requiredUserInfoKeys,
-            targetContentIdentifier: request.targetContentIdentifier, document: document,
-            supportsContinuationStreams: request.supportsContinuationStreams, isExclusive: request.exclusive,
-            needsSave: request.needsSave, application: request.application, team: request.team,
-            version: request.version,
-            expires: expires, since: since)
+            id: id, content: content, encodedUserInfo: userInfo, document: document, needsSave: request.needsSave,
+            application: request.application, expires: expires)
     }
 
     /// The second since 1970 from which on an activity is not offered; nil for never.

@@ -6,6 +6,7 @@ import BatonCore
 import BatonDiscovery
 import BatonDocuments
 import BatonEventLoop
+import BatonMessages
 import BatonProtocol
 import FoundationEssentials
 import Logging
@@ -166,14 +167,14 @@ extension AdvertisedActivity {
     /// The part of an activity that others may know before a user accepts it.
     init(_ activity: OfferedActivity) {
         var flags = Flags()
-        if !activity.webPageURL.isEmpty { flags.insert(.webPage) }
+        if activity.hasWebPage_p { flags.insert(.webPage) }
         if activity.supportsContinuationStreams { flags.insert(.streams) }
         if activity.document != nil { flags.insert(.document) }
         if activity.isExclusive { flags.insert(.exclusive) }
         let now = UInt64(Date().timeIntervalSince1970)
         self.init(
             id: activity.id.bytes, type: activity.type,
-            teamTag: activity.teamTag.bytes, version: activity.version, flags: flags,
+            teamTag: [UInt8](activity.teamTag), version: activity.version, flags: flags,
             documentSize: activity.document?.size ?? 0,
             age: UInt32(clamping: now - min(now, activity.since)), title: activity.title)
     }

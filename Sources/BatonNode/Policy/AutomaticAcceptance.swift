@@ -218,7 +218,8 @@ final class AutomaticAcceptance {
         logger.notice("\(what) is taken over into \(place)")
         handoffs.begin(handoff)
         let isWell = await follow(handoff, of: document.device, what)
-        return (isWell ? .done : handoffSwitch.current.isOn ? .failed : .switchedOff, nil)
+        // If the user of the other device has switched Handoff off, the document has failed.
+        return (handoff.wasSwitchedOff ? .switchedOff : isWell ? .done : .failed, nil)
     }
 
     /// Opens the folder of a rule. Waits no longer than ``HandoffDeadlines/opening``.

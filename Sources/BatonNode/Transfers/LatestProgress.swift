@@ -11,7 +11,9 @@ final class LatestProgress: Sendable {
     private struct State {
         /// The attempt that reported last.
         var report: TransferReport?
-        /// How far it was then.
+        /// Bytes that were there when it reported last.
+        var bytes: UInt64 = 0
+        /// How far the document is.
         var transfer: TransferProgress?
         /// When it reported last.
         var time = Instant.now
@@ -30,7 +32,7 @@ final class LatestProgress: Sendable {
     var transfer: TransferProgress? { state.withLock { $0.transfer } }
 
     /// Bytes that were there when it was told last.
-    var bytes: UInt64 { state.withLock { $0.report?.bytes ?? 0 } }
+    var bytes: UInt64 { state.withLock { $0.bytes } }
 
     /// Bytes that came over the link, in all attempts.
     var received: UInt64 { state.withLock { $0.receivedBefore + ($0.report?.received ?? 0) } }
@@ -46,8 +48,9 @@ final class LatestProgress: Sendable {
         state.withLock { state in
             if let last = state.report, last !== report { state.receivedBefore += last.received }
             let bytes = report.bytes
-            if bytes != state.transfer?.bytes { state.lastChange = .now }
+            if bytes != state.bytes { state.lastChange = .now }
             state.report = report
+            state.bytes = bytes
             state.transfer.note(bytes, of: report.size)
             state.time = .now
         }
