@@ -46,9 +46,11 @@ extension Applications {
         }
         let deadline = Instant.now + launchDeadline
         while launch.failure == nil, !Task.isCancelled, .now < deadline {
-            await arrivals.wait(for: identifier, atMost: deadline - .now)
+            // It may have registered while it was being launched.
             if let application = running(identifier, of: team, continuing: declared) { return application }
+            guard await arrivals.wait(for: identifier, atMost: deadline - .now) != .refused else { break }
         }
+        if let application = running(identifier, of: team, continuing: declared) { return application }
         if let failure = launch.failure { throw failure }
         guard !Task.isCancelled else { throw HandoffError(.cancelled, "the handoff was cancelled") }
         var said: [String] = []

@@ -24,9 +24,9 @@ final class HandoffTable {
     /// How long a cancelled handoff is waited for: for its last step, and for what its application and origin are told.
     private static let endGrace = Duration.seconds(30)
 
-    /// Continuation streams to other devices at once, of each application 32 (as many as an activity serves, see
-    /// ``Baton/UserActivity/continuationStreams()``) and of all together 96: of the 128 streams that a device allows on
-    /// a connection, a quarter is left to what the nodes have to say to each other.
+    /// Continuation streams to other devices at once: 96 of all applications, and 32 of each. A device allows 128
+    /// streams on a connection, and a quarter is left to what the nodes have to say to each other. An activity serves
+    /// 32 streams (``Baton/UserActivity/continuationStreams()``).
     ///
     /// A stream keeps its place until the other device counts it no longer. So an application that aborts streams faster
     /// than their RESETs may leave (``BatonProtocol/Limits/sentResets``) finds no place for new ones, and slows nobody
