@@ -22,38 +22,34 @@ func withDeadline<Value: Sendable>(
     file: String = #fileID, line: UInt = #line, _ operation: @escaping @Sendable () async throws -> Value
 ) async throws(HandoffError) -> Value {
     let failure = HandoffError(.timedOut, "\(what) within \(duration.components.seconds) s", device: device)
-    let race = DeadlineRace<Value>(call: AbandonedOperations.Call(file: file, line: line))
-    guard AbandonedOperations.shared.hasRoom(for: race.call) else { throw failure }
+    let (call, abandoned) = ("\(file):\(line)", AbandonedOperations.shared)
+    guard abandoned.hasRoom(for: call) else { throw failure }
+    let (outcome, hasEnded) = (FirstResult<Result<Value, any Error>?>(), FirstResult<Bool>())
     // A task of its own inherits no executor.
-    let executor = currentTaskExecutor()
-    let running = Task(executorPreference: executor) {
+    let running = Task(executorPreference: currentTaskExecutor()) {
         do {
-            race.end(with: .success(try await operation()))
+            outcome.decide(.success(try await operation()))
         } catch {
-            race.end(with: .failure(error))
+            outcome.decide(.failure(error))
         }
+        if !hasEnded.decide(true) { abandoned.count(-1, of: call) }
     }
-    let clock = Task(executorPreference: executor) {
-        guard (try? await Alarm.sleep(for: duration)) != nil else { return }
-        race.setLate()
-        await late()
-        running.cancel()
-        guard (try? await Alarm.sleep(for: AbandonedOperations.grace)) != nil else { return }
-        race.abandon(because: failure)
-    }
-    defer { clock.cancel() }
-    let outcome = await withTaskCancellationHandler {
-        await race.outcome()
+    let inTime = await withTaskCancellationHandler {
+        await outcome.value(within: duration, else: .some(nil))
     } onCancel: {
         running.cancel()
     }
-    // An operation that obeys its cancellation may return a value all the same.
-    guard !outcome.isLate else { throw failure }
-    do {
-        return try outcome.result.get()
-    } catch {
-        throw HandoffError(wrapping: error)
+    if let inTime {
+        do {
+            return try inTime.get()
+        } catch {
+            throw HandoffError(wrapping: error)
+        }
     }
+    await late()
+    running.cancel()
+    if await !hasEnded.value(within: AbandonedOperations.grace, else: false) { abandoned.count(1, of: call) }
+    throw failure
 }
 
 /// Runs an operation until it ends. If `end` returns first, the operation is cancelled, and still says how it ended.
@@ -86,12 +82,6 @@ private func currentTaskExecutor() -> (any TaskExecutor)? {
 /// Each call of ``withDeadline(_:_:device:late:file:line:_:)`` in the source has a count of its own. So a shared folder
 /// that hangs stops only the operations that need it.
 final class AbandonedOperations: Sendable {
-    /// A call of ``withDeadline(_:_:device:late:file:line:_:)``.
-    struct Call: Hashable, Sendable {
-        let file: String
-        let line: UInt
-    }
-
     /// Abandoned operations of one call from which on no further one is begun. Each keeps what it has captured until it
     /// ends. Default 32.
     static let bound = 32
@@ -100,92 +90,19 @@ final class AbandonedOperations: Sendable {
 
     static let shared = AbandonedOperations()
 
-    private let counts = Lock<[Call: Int]>([:])
+    /// By file and line of the call. The end of an operation may be counted before its abandonment.
+    private let counts = Lock<[String: Int]>([:])
 
     /// The number of operations of all calls that go on now.
     var count: Int { counts.withLock { $0.values.reduce(0, +) } }
 
-    fileprivate func hasRoom(for call: Call) -> Bool { counts.withLock { $0[call, default: 0] < Self.bound } }
+    fileprivate func hasRoom(for call: String) -> Bool { counts.withLock { $0[call, default: 0] < Self.bound } }
 
-    fileprivate func add(_ call: Call) { counts.withLock { $0[call, default: 0] += 1 } }
-
-    fileprivate func remove(_ call: Call) {
+    fileprivate func count(_ difference: Int, of call: String) {
         counts.withLock { counts in
-            guard let count = counts[call] else { return }
-            counts[call] = count > 1 ? count - 1 : nil
+            let count = counts[call, default: 0] + difference
+            counts[call] = count == 0 ? nil : count
         }
-    }
-}
-
-/// An operation and its deadline: the first of the two to end decides.
-private final class DeadlineRace<Value: Sendable>: Sendable {
-    struct Outcome: Sendable {
-        let result: Result<Value, any Error>
-        let isLate: Bool
-    }
-
-    private typealias Waiter = CheckedContinuation<Outcome, Never>
-
-    private enum State {
-        case running(isLate: Bool, waiter: Waiter?)
-        case over(Outcome)
-        case abandoned(Outcome)
-    }
-
-    let call: AbandonedOperations.Call
-    private let state = Lock(State.running(isLate: false, waiter: nil))
-
-    init(call: AbandonedOperations.Call) {
-        self.call = call
-    }
-
-    /// Waits for the outcome. Called once; no cancellation ends the wait.
-    func outcome() async -> Outcome {
-        await withCheckedContinuation { continuation in
-            let outcome: Outcome? = state.withLock { state in
-                switch state {
-                case .running(let isLate, _):
-                    state = .running(isLate: isLate, waiter: continuation)
-                    return nil
-                case .over(let outcome), .abandoned(let outcome): return outcome
-                }
-            }
-            if let outcome { continuation.resume(returning: outcome) }
-        }
-    }
-
-    func setLate() {
-        state.withLock { state in
-            guard case .running(_, let waiter) = state else { return }
-            state = .running(isLate: true, waiter: waiter)
-        }
-    }
-
-    /// The operation has ended, perhaps after it was abandoned.
-    func end(with result: Result<Value, any Error>) {
-        let (waiter, isLate, wasAbandoned): (Waiter?, Bool, Bool) = state.withLock { state in
-            switch state {
-            case .running(let isLate, let waiter):
-                state = .over(Outcome(result: result, isLate: isLate))
-                return (waiter, isLate, false)
-            case .over: return (nil, false, false)
-            case .abandoned: return (nil, false, true)
-            }
-        }
-        if wasAbandoned { AbandonedOperations.shared.remove(call) }
-        waiter?.resume(returning: Outcome(result: result, isLate: isLate))
-    }
-
-    func abandon(because failure: HandoffError) {
-        let outcome = Outcome(result: .failure(failure), isLate: true)
-        let waiter: Waiter? = state.withLock { state in
-            guard case .running(_, let waiter) = state else { return nil }
-            // Counted before the operation can end.
-            AbandonedOperations.shared.add(call)
-            state = .abandoned(outcome)
-            return waiter
-        }
-        waiter?.resume(returning: outcome)
     }
 }
 
@@ -193,14 +110,9 @@ extension Task where Failure == any Error {
     /// The task's value, as ``value``, except that a cancelled wait ends at once; the task itself goes on.
     var valueUnlessCancelled: Success {
         get async throws {
-            let (results, result) = AsyncStream<Result<Success, any Error>>.makeStream(
-                bufferingPolicy: .bufferingOldest(1))
-            Task<Void, Never> {
-                result.yield(await self.result)
-                result.finish()
-            }
-            for await result in results { return try result.get() }
-            throw _Concurrency.CancellationError()
+            let result = FirstResult<Result<Success, any Error>>()
+            Task<Void, Never> { result.decide(await self.result) }
+            return try await result.value(ifCancelled: .failure(_Concurrency.CancellationError())).get()
         }
     }
 }

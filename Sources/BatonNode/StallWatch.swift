@@ -7,17 +7,24 @@ import BatonTransport
 
 /// Bounds the waits of one transfer, which come one after the other and are many: each has to end in time.
 ///
-/// ``withDeadline(_:_:device:_:)`` needs two tasks for each wait. Here one task serves all waits: it sleeps until the
-/// wait under way would be late, and looks then whether that wait still goes on.
+/// ``withDeadline(_:_:device:_:)`` needs a task and a timer for each wait. Here one task serves all waits: it looks at
+/// an interval which wait is under way, and a wait that was seen too often in a row is over its time. Time in which the
+/// process stood still, as in a machine that was suspended, counts as one look. The data that ends the wait may lie in
+/// the kernel, and had no chance to be read.
 final class StallWatch: Sendable {
     private struct State {
         /// Counts the waits; what is watched is always the last one.
         var number: UInt64 = 0
-        /// When the wait that is under way began, and what did not happen if it does not end; nil between two.
-        var wait: (start: Instant, what: StaticString)?
+        /// What did not happen if the wait that is under way does not end; nil between two.
+        var what: StaticString?
         /// Why the last wait was given up.
         var failure: HandoffError?
     }
+
+    /// Looks in the time that a wait may take: 30, so a wait may take a thirtieth more than ``limit``.
+    private static let looks = 30
+    /// How long a wait that was asked to end early has for that, beside the time to the next look: 100 ms.
+    private static let grace = Duration.milliseconds(100)
 
     /// How long a wait may take.
     let limit: Duration
@@ -37,43 +44,40 @@ final class StallWatch: Sendable {
     ) async throws(HandoffError) -> Value {
         state.withLock { state in
             state.number += 1
-            state.wait = (.now, what)
+            state.what = what
         }
-        let result: Result<Value, any Error>
+        defer { state.withLock { $0.what = nil } }
+        let value: Value
         do {
-            result = .success(try await operation())
+            value = try await operation()
         } catch {
-            result = .failure(error)
+            throw failure(because: error)
         }
-        let failure = state.withLock { state in
-            state.wait = nil
-            return state.failure
-        }
-        // Also of one that has ended since: the operation is cancelled already.
-        if let failure { throw failure }
-        do {
-            return try result.get()
-        } catch {
-            throw HandoffError(documentCause: error)
-        }
+        if let failure = state.withLock({ $0.failure }) { throw failure }
+        return value
+    }
+
+    /// The failure of a wait, or of the whole operation.
+    fileprivate func failure(because error: any Error) -> HandoffError {
+        state.withLock { $0.failure } ?? HandoffError(documentCause: error)
     }
 
     /// Returns when a wait has taken too long.
     ///
     /// - Parameter shortening: called when a wait is over its time, to make it end early with what it has.
     fileprivate func stalled(shortening: (@Sendable () async -> Void)?) async throws {
-        var clock = StallClock(limit: limit, canShorten: shortening != nil, now: .now)
+        var (last, count): (UInt64?, Int) = (nil, 0)
         while true {
-            let (number, start) = state.withLock { ($0.number, $0.wait?.start) }
-            let now = Instant.now
-            switch clock.verdict(on: number, since: start, now: now) {
-            case .wait(let end):
-                try await Alarm.sleep(for: end - now)
-            case .shorten:
-                await shortening?()
-                clock.markShortened(number, now: .now)
-            case .giveUp:
-                if fail(number) { return }
+            try await Alarm.sleep(for: limit / Self.looks)
+            let wait = state.withLock { $0.what == nil ? nil : $0.number }
+            count = wait == last ? count + 1 : 0
+            last = wait
+            guard let wait, count >= Self.looks else { continue }
+            if count == Self.looks, let shortening {
+                await shortening()
+                try await Alarm.sleep(for: Self.grace)
+            } else if fail(wait) {
+                return
             }
         }
     }
@@ -81,8 +85,8 @@ final class StallWatch: Sendable {
     /// Gives up a wait, unless it has just ended.
     private func fail(_ number: UInt64) -> Bool {
         state.withLock { state in
-            guard state.number == number, let wait = state.wait else { return false }
-            state.failure = HandoffError(.timedOut, "\(wait.what) within \(limit.components.seconds) s")
+            guard state.number == number, let what = state.what else { return false }
+            state.failure = HandoffError(.timedOut, "\(what) within \(limit.components.seconds) s")
             return true
         }
     }
@@ -95,18 +99,17 @@ final class StallWatch: Sendable {
 ///
 /// - Parameters:
 ///   - limit: how long each wait may take.
-///   - shortening: called when a wait is over its time, to make it end early with what it has. If that does not help
-///     within ``StallClock/grace``, the wait is given up. By default a wait is given up at once.
+///   - shortening: called when a wait is over its time, to make it end early with what it has. A wait that then does
+///     not end is given up. By default a wait is given up at once.
 func withStallWatch<Value: Sendable>(
     _ limit: Duration, shortening: (@Sendable () async -> Void)? = nil,
     _ operation: @escaping @Sendable (StallWatch) async throws -> Value
 ) async throws(HandoffError) -> Value {
     let watch = StallWatch(limit: limit)
     do {
-        // A wait that was given up says so itself.
         return try await running(
             { try await operation(watch) }, until: { try await watch.stalled(shortening: shortening) })
     } catch {
-        throw HandoffError(documentCause: error)
+        throw watch.failure(because: error)
     }
 }

@@ -14,8 +14,7 @@ final class WaitList<Key: Hashable & Sendable> {
     }
 
     private let bound, boundPerKey: Int
-    private var waiting: [UInt64: (key: Key, continuation: CheckedContinuation<Outcome, Never>)] = [:]
-    private var lastNumber: UInt64 = 0
+    private var waiting: [ObjectIdentifier: (key: Key, outcome: FirstResult<Outcome>)] = [:]
 
     /// - Parameters:
     ///   - bound: the most tasks that wait at once.
@@ -28,35 +27,21 @@ final class WaitList<Key: Hashable & Sendable> {
     /// Waits until ``wake(_:)``.
     @discardableResult
     func wait(for key: Key, atMost limit: Duration) async -> Outcome {
-        lastNumber += 1
-        let number = lastNumber
-        let timer = BatonEventLoop.Timer { [weak self] in self?.end(number, .ended) }
-        defer { timer.cancel() }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                guard !Task.isCancelled else { return continuation.resume(returning: .ended) }
-                guard waiting.count < bound, waiting.values.count(where: { $0.key == key }) < boundPerKey else {
-                    return continuation.resume(returning: .refused)
-                }
-                waiting[number] = (key, continuation)
-                timer.schedule(after: limit)
-            }
-        } onCancel: {
-            ControlLoop.execute { [weak self] in self?.end(number, .ended) }
-        }
+        let there = waiting.values.filter { !$0.outcome.isDecided }
+        guard there.count < bound, there.count(where: { $0.key == key }) < boundPerKey else { return .refused }
+        let outcome = FirstResult<Outcome>()
+        waiting[ObjectIdentifier(outcome)] = (key, outcome)
+        defer { waiting[ObjectIdentifier(outcome)] = nil }
+        return await outcome.value(ifCancelled: .ended, within: limit, on: ControlLoop.loop, else: .ended)
     }
 
     /// Ends the waits under a key.
     func wake(_ key: Key) {
-        for (number, wait) in waiting where wait.key == key { end(number, .woken) }
+        for wait in waiting.values where wait.key == key { wait.outcome.decide(.woken) }
     }
 
     /// Ends every wait.
     func stop() {
-        for number in waiting.keys { end(number, .ended) }
-    }
-
-    private func end(_ number: UInt64, _ outcome: Outcome) {
-        waiting.removeValue(forKey: number)?.continuation.resume(returning: outcome)
+        for wait in waiting.values { wait.outcome.decide(.ended) }
     }
 }

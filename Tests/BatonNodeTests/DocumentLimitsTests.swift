@@ -291,11 +291,13 @@ struct DocumentLimitsTests {
         let stream = try #require(await incoming.next()).stream
         let error = await #expect(throws: HandoffError.self) {
             let short = Duration.milliseconds(200)
-            let upstream = UpstreamRecords(stream, stallDeadline: hasSignatures ? short : .seconds(3600))
-            if hasSignatures {
-                _ = try await upstream.signatures(pieceSize: 16_384)
-            } else {
-                _ = try await withStallWatch(short) { try await upstream.report(within: $0) }
+            try await withStallWatch(short) { watch in
+                var upstream = UpstreamRecords(stream, within: watch)
+                if hasSignatures {
+                    _ = try await upstream.signatures(pieceSize: 16_384)
+                } else {
+                    _ = try await upstream.report()
+                }
             }
         }
         #expect(error?.code == .timedOut)

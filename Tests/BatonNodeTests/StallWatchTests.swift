@@ -3,7 +3,6 @@
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
-import BatonProtocol
 import Testing
 
 @testable import BatonNode
@@ -105,36 +104,6 @@ struct StallWatchTests {
             }
         }
         #expect(error?.code == .timedOut)
-    }
-
-    private static func time(_ seconds: Double) -> Instant {
-        Instant(nanoseconds: UInt64(seconds * 1_000_000_000))
-    }
-
-    @Test("What is over its time is first asked to end with less, and has a thirtieth more from then on")
-    func clock() {
-        var clock = StallClock(limit: .seconds(30), canShorten: true, now: Self.time(101))
-        #expect(clock.verdict(on: 1, since: Self.time(101), now: Self.time(102)) == .wait(until: Self.time(131)))
-        #expect(clock.verdict(on: 2, since: Self.time(120), now: Self.time(131)) == .wait(until: Self.time(150)))
-        #expect(clock.verdict(on: 2, since: Self.time(120), now: Self.time(150)) == .shorten)
-        // Asking took its time.
-        clock.markShortened(2, now: Self.time(155))
-        #expect(clock.verdict(on: 2, since: Self.time(120), now: Self.time(155)) == .wait(until: Self.time(156)))
-        #expect(clock.verdict(on: 2, since: Self.time(120), now: Self.time(156)) == .giveUp)
-        // The next one has all of it.
-        #expect(clock.verdict(on: 3, since: Self.time(156), now: Self.time(156)) == .wait(until: Self.time(186)))
-        #expect(clock.verdict(on: 3, since: nil, now: Self.time(186)) == .wait(until: Self.time(216)))
-    }
-
-    @Test("Time in which the machine stood still counts for no wait", arguments: [false, true])
-    func stoodStill(canShorten: Bool) {
-        var clock = StallClock(limit: .seconds(30), canShorten: canShorten, now: Self.time(100))
-        #expect(clock.verdict(on: 1, since: Self.time(100), now: Self.time(100)) == .wait(until: Self.time(130)))
-        // Within what a busy machine may be late it was over.
-        var late = clock
-        #expect(late.verdict(on: 1, since: Self.time(100), now: Self.time(131)) == (canShorten ? .shorten : .giveUp))
-        #expect(clock.verdict(on: 1, since: Self.time(100), now: Self.time(200)) == .wait(until: Self.time(230)))
-        #expect(clock.verdict(on: 1, since: Self.time(100), now: Self.time(230)) == (canShorten ? .shorten : .giveUp))
     }
 
     @Test("An error of the operation is its own")

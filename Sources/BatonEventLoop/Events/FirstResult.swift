@@ -15,14 +15,18 @@ package final class FirstResult<Value: Sendable>: Sendable {
     /// Whether there is a result.
     package var isDecided: Bool { state.withLock { $0.value != nil } }
 
-    /// Offers a result. Does nothing if there is one.
-    package func decide(_ value: Value) {
-        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            guard state.value == nil else { return nil }
+    /// Offers a result.
+    ///
+    /// - Returns: whether it counts: false if there is one.
+    @discardableResult
+    package func decide(_ value: Value) -> Bool {
+        let (counts, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Void, Never>?) in
+            guard state.value == nil else { return (false, nil) }
             state.value = value
-            return state.waiter.take()
+            return (true, state.waiter.take())
         }
         waiter?.resume()
+        return counts
     }
 
     /// Waits for the result. One task at a time.

@@ -67,3 +67,14 @@ extension HandoffError {
         if let error = error as? DocumentError { self.init(error) } else { self.init(wrapping: error) }
     }
 }
+
+/// Runs an operation on a document, whose failure becomes that of a handoff.
+nonisolated(nonsending) func withHandoffErrors<Value>(
+    _ operation: nonisolated(nonsending) () async throws -> Value
+) async throws(HandoffError) -> Value {
+    do {
+        return try await operation()
+    } catch {
+        throw HandoffError(documentCause: error)
+    }
+}

@@ -25,12 +25,7 @@ extension DocumentService {
         // Of a folder one file was looked at, which is the document then.
         let part = try DocumentPart(
             FileRange(bytes: range.bytes, version: range.version), of: DocumentDescription(tree: document.tree))
-        let reader: DocumentReader
-        do {
-            reader = try await DocumentReader.open(document, ranges: [part.chunks])
-        } catch {
-            throw HandoffError(error)
-        }
+        let reader = try await withHandoffErrors { try await DocumentReader.open(document, ranges: [part.chunks]) }
         try await stream.respond(.documentRead(part.response))
         do {
             try await withStallWatch(stallDeadline) { watch in
@@ -89,7 +84,11 @@ extension DocumentService {
         do {
             try await stream.respond(.documentRead(rest.response))
             while true {
-                rest.removeFirst(try await relay(rest, from: origin, to: stream))
+                let (part, current) = (rest, origin)
+                let count = try await withStallWatch(stallDeadline) {
+                    try await relay(part, from: current, to: stream, within: $0)
+                }
+                rest.removeFirst(count)
                 guard !rest.chunks.isEmpty else { break }
                 origin = try await request(&rest, from: connection, claim: claim) { (part) throws(HandoffError) in
                     try part.move(to: try await describe(part.description))
@@ -157,12 +156,6 @@ extension DocumentService {
     ///
     /// - Returns: how many chunks: fewer than were asked for where the application took so long that the origin was
     ///   left.
-    private func relay(
-        _ part: DocumentPart, from origin: BatonTransport.Stream, to stream: BatonTransport.Stream
-    ) async throws(HandoffError) -> UInt64 {
-        try await withStallWatch(stallDeadline) { try await relay(part, from: origin, to: stream, within: $0) }
-    }
-
     private func relay(
         _ part: DocumentPart, from origin: BatonTransport.Stream, to stream: BatonTransport.Stream,
         within watch: StallWatch
@@ -394,12 +387,7 @@ extension HandoffError {
         case .limitExceeded: .limitExceeded
         case .cancelled: .cancelled
         case .refused: .refused
-        case .unspecified, .internal, .unsupported, .invalidRequest, .noSuchActivity, .ambiguousActivity, .claimHeld,
-            .noSuchClaim, .peerUnreachable, .streamsUnsupported, .userInfoTooLarge, .documentUnreadable,
-            .destinationExists, .destinationUnwritable, .destinationFull, .corrupted, .connectionLost,
-            .applicationGone, .nodeStopping, .versionUnreadable, .applicationNotStarted, .handoffOff, .accessRefused,
-            .notHandled, .UNRECOGNIZED:
-            .internalError
+        default: .internalError
         }
     }
 }

@@ -20,19 +20,16 @@ extension DocumentService {
             throw HandoffError(.invalidRequest, "the activity “\(activity.title)” has no document")
         }
         try await limit.begin(for: device, .description)
-        do {
-            // The other device is told the title, and not in which folder of this one the document is.
-            // Nobody waits for it any more once the stream is gone: then looking ends as well.
-            let document = try await whileOpen(stream) { () throws(HandoffError) in
-                try await scan(source.path, source.selection, for: device, calledInErrors: activity.title)
-            }
-            await offers.decide { $0.update(claimID) { $0.document = document } }
-            try await tell(document, at: await sharedPlace(of: source), on: stream)
-            await limit.end(for: device, .description)
-        } catch {
-            await limit.end(for: device, .description)
-            throw error
+        defer { ControlLoop.execute { [limit] in limit.end(for: device, .description) } }
+        // The other device is told the title, and not in which folder of this one the document is.
+        // Nobody waits for it any more once the stream is gone: then looking ends as well.
+        let document = try await withHandoffErrors {
+            try await running(
+                { try await scan(source.path, source.selection, for: device, calledInErrors: activity.title) },
+                until: { await stream.untilClosedOrCancelled() })
         }
+        await offers.decide { $0.update(claimID) { $0.document = document } }
+        try await tell(document, at: await sharedPlace(of: source), on: stream)
     }
 
     /// The name of a document for devices that share its folder; `nil` if it is in no shared folder. A folder that
@@ -47,12 +44,8 @@ extension DocumentService {
     private func tell(
         _ document: ScannedDocument, at place: CarriedURL?, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        do {
-            // Room for what waits to be sent, and for the record behind it.
-            try await stream.reserve(2 * BatonTransport.Stream.recordQueueBound)
-        } catch {
-            throw HandoffError(error)
-        }
+        // Room for what waits to be sent, and for the record behind it.
+        try await withHandoffErrors { try await stream.reserve(2 * BatonTransport.Stream.recordQueueBound) }
         try await stream.respond(
             .documentManifest(
                 .with {
@@ -105,47 +98,28 @@ extension DocumentService {
         } else {
             try await limit.begin(for: device, claim: claimID) { await stream.reset(.cancelled) }
         }
-        let pool = request.preview ? previews ?? self.pool : self.pool
-        do {
-            // The user may have cancelled it while an earlier attempt ended.
-            _ = try await offers.decide { $0.present(claimID, by: device) }.get()
-            if !request.preview { await offers.decide { $0.goOn(claimID) } }
-            let reader = try await open(document, ranges)
-            try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
-            if request.preview {
-                await show(reader, pool, on: stream)
-            } else {
-                // Where there is none the document is sent whole.
-                let room = olderCopies?.reservation(of: device.id)
-                let keepsCopies = room?.grow(by: request.pieceSize > 0 ? SignatureIndex.memoryBound : 0) ?? true
-                await transfer(reader, request, keepingCopies: keepsCopies, for: claim, on: stream)
-                withExtendedLifetime(room) {}
+        defer {
+            ControlLoop.execute { [limit] in
+                if request.preview { limit.end(for: device, .preview) } else { limit.end(for: device, claim: claimID) }
             }
-            await end(request, of: claimID, for: device)
-        } catch {
-            await end(request, of: claimID, for: device)
-            throw error
         }
-        if pool.lentCount == 0 { pool.trim() }
-    }
-
-    /// Does something for the device that opened a stream, until that device is gone.
-    private func whileOpen<Value: Sendable>(
-        _ stream: BatonTransport.Stream, _ work: @escaping @Sendable () async throws(HandoffError) -> Value
-    ) async throws(HandoffError) -> Value {
-        do {
-            return try await running(work, until: { await stream.untilClosedOrCancelled() })
-        } catch {
-            throw HandoffError(documentCause: error)
-        }
-    }
-
-    private func end(_ request: WireDocumentRangesRequest, of claimID: ClaimID, for device: PeerName) async {
+        // The user may have cancelled it while an earlier attempt ended.
+        _ = try await offers.decide { $0.present(claimID, by: device) }.get()
+        if !request.preview { await offers.decide { $0.goOn(claimID) } }
+        let reader = try await open(document, ranges)
+        let pool = request.preview ? previews ?? self.pool : self.pool
+        try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
         if request.preview {
-            await limit.end(for: device, .preview)
+            await show(reader, pool, on: stream)
         } else {
-            await limit.end(for: device, claim: claimID)
+            // Where there is none the document is sent whole.
+            let room = olderCopies?.reservation(of: device.id)
+            let keepsCopies = room?.grow(by: request.pieceSize > 0 ? SignatureIndex.memoryBound : 0) ?? true
+            await transfer(reader, request, keepingCopies: keepsCopies, for: claim, on: stream)
+            withExtendedLifetime(room) {}
         }
+        await reader.close()
+        if pool.lentCount == 0 { pool.trim() }
     }
 
     private func open(
@@ -169,7 +143,6 @@ extension DocumentService {
             try await pump(
                 reader, SendingBuffers(of: pool, atMost: Self.buffersOfPreview), to: stream, report: report, within: $0)
         }
-        await reader.close()
     }
 
     private func transfer(
@@ -177,22 +150,25 @@ extension DocumentService {
         for claim: Claim<NodeWorld>, on stream: BatonTransport.Stream
     ) async {
         let report = TransferReport(of: reader.document.tree.size, device: claim.device.name)
+        let signatures = FirstResult<SignatureIndex?>()
         do {
-            let upstream = UpstreamRecords(stream, stallDeadline: stallDeadline)
-            await reader.take(
-                DocumentReader.Encodings(
-                    signatures: try await signatures(
-                        upstream, request, areKept: keepsCopies, in: reader.document.tree.layout, report, of: claim.id),
-                    takesCompressed: request.takesCompressed))
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
+                    try await follow(
+                        stream, request, keepingCopies: keepsCopies, in: reader.document.tree.layout, report,
+                        of: claim.id, telling: signatures)
+                }
+                group.addTask {
+                    let known = await signatures.value(ifCancelled: .some(nil))
+                    try Task.checkCancellation()
+                    await reader.take(
+                        DocumentReader.Encodings(signatures: known, takesCompressed: request.takesCompressed))
                     try await withStallWatch(stallDeadline) {
                         try await pump(
                             reader, SendingBuffers(of: pool, atMost: Self.buffersOfTransfer), to: stream,
                             report: report, within: $0)
                     }
                 }
-                group.addTask { try await follow(upstream, report, of: claim.id) }
                 for try await () in group {}
             }
         } catch {
@@ -200,7 +176,6 @@ extension DocumentService {
             if await !limit.isSuperseded(claim.id) { await tell(failure, of: claim.id) }
             await stream.reset(failure.resetCode)
         }
-        await reader.close()
     }
 
     /// Tells the offering application why a transfer has ended, if the other device does not say what becomes of it.
@@ -215,37 +190,6 @@ extension DocumentService {
         default:
             await offers.decide { $0.fail(claimID, because: failure) }
         }
-    }
-
-    /// Which bytes the other device has, which it reads its older copies for: while that takes long, the offering
-    /// application is told so. The device has all of the document that it does not ask for.
-    private func signatures(
-        _ upstream: UpstreamRecords, _ request: WireDocumentRangesRequest, areKept: Bool, in layout: ChunkLayout,
-        _ report: TransferReport, of claim: ClaimID
-    ) async throws(HandoffError) -> SignatureIndex? {
-        // With the most ranges more may be missing than is asked for, and nobody knows how much.
-        guard request.pieceSize > 0, request.ranges.count < DocumentWriter.rangeLimit else {
-            return try await upstream.signatures(pieceSize: request.pieceSize, areKept: areKept)
-        }
-        // The same may be asked for more than once.
-        let missing = request.ranges.reduce(UInt64(0)) { sum, range in
-            let size = layout.offset(of: range.first + range.count) - layout.offset(of: range.first)
-            return sum + min(size, report.size - sum)
-        }
-        report.advance(to: report.size - missing)
-        // Its disk for as long as it says anything, which is once a second.
-        report.hear(.disk)
-        let latest = LatestProgress()
-        latest.set(report)
-        return try await latest.repeating(
-            { [offers] progress in
-                var progress = progress
-                progress.bottleneck = WireTransferBottleneck(here: .link, there: report.bottleneckThere)
-                await offers.decide { [progress] in $0.report(progress, of: claim) }
-            },
-            during: { () throws(HandoffError) in
-                try await upstream.signatures(pieceSize: request.pieceSize, areKept: areKept) { report.hear(.disk) }
-            })
     }
 
     /// Hands chunk after chunk to the stream while the disk reads the next, on the reader's own thread; aborts the
@@ -299,18 +243,41 @@ extension DocumentService {
         buffers.releaseAll()
     }
 
-    /// Tells the offering application how far the other device is, as that one says.
+    /// Hears which bytes the other device has, and then how far it is, which the offering application is told. The
+    /// application is told as well while the other device takes long to read its older copies.
+    ///
+    /// - Parameter signatures: gets the bytes that the other device has.
     private func follow(
-        _ upstream: UpstreamRecords, _ report: TransferReport, of claim: ClaimID
+        _ stream: BatonTransport.Stream, _ request: WireDocumentRangesRequest, keepingCopies keepsCopies: Bool,
+        in layout: ChunkLayout, _ report: TransferReport, of claim: ClaimID,
+        telling signatures: FirstResult<SignatureIndex?>
     ) async throws(HandoffError) {
         let latest = LatestProgress()
+        // With the most ranges more may be missing than is asked for, and nobody knows how much.
+        if request.pieceSize > 0, request.ranges.count < DocumentWriter.rangeLimit {
+            // The device has all of the document that it does not ask for. It may ask for the same more than once.
+            let missing = request.ranges.reduce(UInt64(0)) { sum, range in
+                let size = layout.offset(of: range.first + range.count) - layout.offset(of: range.first)
+                return sum + min(size, report.size - sum)
+            }
+            report.advance(to: report.size - missing)
+            // Its disk for as long as it says anything, which is once a second.
+            report.begin(.link)
+            report.hear(.disk)
+            latest.set(report)
+        }
         try await latest.repeating(
             { [offers] progress in
                 await offers.decide { $0.report(progress, of: claim) }
             },
             during: { () throws(HandoffError) in
                 try await withStallWatch(commitDeadline) { [offers] watch in
-                    while let received = try await upstream.report(within: watch) {
+                    var upstream = UpstreamRecords(stream, within: watch)
+                    signatures.decide(
+                        try await upstream.signatures(pieceSize: request.pieceSize, areKept: keepsCopies) {
+                            report.hear(.disk)
+                        })
+                    while let received = try await upstream.report() {
                         report.hear(Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown)
                         report.advance(to: received.verifiedBytes)
                         latest.set(report)

@@ -18,6 +18,10 @@ struct DocumentService: Sendable {
     /// such read of a device at a time. Once the application has taken the chunk, the origin is asked for the rest.
     /// Three reads may wait in line there, which is less than the 15 s that a device waits for an answer.
     static let readPatience = Duration.seconds(3)
+    /// Between two looks at a document that is missing.
+    private static let pauseOfAbsence = Duration.milliseconds(50)
+    /// How long listing and deleting parts may take. A disk that hangs holds one thread for each attempt.
+    private static let partsDeadline = Duration.seconds(15)
     /// How often in a row a document that an application reads is described anew, because it was refused as another
     /// one: 3.
     static let descriptionsOfRead = 3
@@ -76,8 +80,8 @@ struct DocumentService: Sendable {
         countedIn descriptions: SharedPart?
     ) async throws(HandoffError) -> DocumentSource {
         let room = descriptions?.reservation(of: Self.applications)
-        return try await looking(calledInErrors: name) { (inspector) throws(DocumentError) in
-            try await inspector.inspect(path, selection, room)
+        return try await onThread(calledInErrors: name) { (_) throws(DocumentError) in
+            try DocumentSource.survey(path, selection, room: room)
         }
     }
 
@@ -93,9 +97,20 @@ struct DocumentService: Sendable {
         calledInErrors name: String? = nil
     ) async throws(HandoffError) -> ScannedDocument {
         let room = descriptions?.reservation(of: device?.id ?? Self.applications)
-        let absence = absence
-        return try await Self.looking(calledInErrors: name) { (inspector) throws(DocumentError) in
-            try await inspector.scan(path, selection, room, awaitedFor: absence)
+        let end = Instant.now + absence
+        return try await Self.onThread(calledInErrors: name) { (_) async throws(DocumentError) in
+            while true {
+                do throws(DocumentError) {
+                    return try DocumentScan.scan(path, selection, room: room)
+                } catch {
+                    guard error.code == .missing, Instant.now < end else { throw error }
+                }
+                do {
+                    try await Alarm.sleep(for: Self.pauseOfAbsence)
+                } catch {
+                    throw DocumentError(.cancelled, NameDisplay.escaped(path.bytes))
+                }
+            }
         }
     }
 
@@ -104,8 +119,10 @@ struct DocumentService: Sendable {
     /// - Throws: `invalidRequest` where the folder has no such file.
     func scan(_ file: EntryPath, in folder: FilePath) async throws(HandoffError) -> ScannedDocument {
         let room = descriptions?.reservation(of: Self.applications)
-        let scanned = try await Self.looking(calledInErrors: nil) { (inspector) throws(DocumentError) in
-            try await inspector.scan(file, in: folder, room)
+        let scanned = try await Self.onThread { (_) throws(DocumentError) in
+            try Self.find(file, in: folder).map { path throws(DocumentError) in
+                try DocumentScan.scan(path, room: room)
+            }
         }
         guard let scanned else {
             let label = NameDisplay.escaped(FilePath(root: nil, folder.components.suffix(1)).bytes)
@@ -114,17 +131,53 @@ struct DocumentService: Sendable {
         return scanned
     }
 
-    private static func looking<Value: Sendable>(
-        calledInErrors name: String?, _ body: (DocumentInspector) async throws(DocumentError) -> Value
-    ) async throws(HandoffError) -> Value {
-        let inspector: DocumentInspector
+    /// - Returns: nil where the folder has no such file, or it is behind a link.
+    private static func find(_ file: EntryPath, in folder: FilePath) throws(DocumentError) -> FilePath? {
+        guard let below = FilePath(bytes: file.bytes) else { return nil }
+        let names = file.bytes.split(separator: UInt8(ascii: "/")).map(Array.init)
         do {
-            inspector = try DocumentInspector()
+            guard case .file = try FileLookup.find(names, beneath: folder, followsLinks: false) else { return nil }
+        } catch .notDirectory {
+            return nil
         } catch {
-            throw HandoffError(.limitExceeded, "the system has no thread to give: \(error)")
+            let code: DocumentError.Code = error == .noSuchFileOrDirectory ? .missing : .unreadable
+            throw DocumentError(code, NameDisplay.escaped(folder.bytes), underlyingError: error)
         }
-        do {
-            return try await body(inspector)
+        return folder.appending(below.components)
+    }
+
+    /// The parts that no transfer uses at this moment, the newest first.
+    func keptParts() async throws(HandoffError) -> [KeptPart] {
+        try await withDeadline(Self.partsDeadline, "the disk did not answer") { [ledger] in
+            try await Self.onThread { (_) throws(DocumentError) in try ledger.keptParts() }
+        }
+    }
+
+    /// Deletes a part.
+    ///
+    /// - Throws: `limitExceeded` while a transfer uses it, `destinationUnwritable` where its disk cannot be reached.
+    func discard(_ part: KeptPart) async throws(HandoffError) {
+        let outcome = try await withDeadline(Self.partsDeadline, "the disk did not answer") { [ledger] in
+            try await Self.onThread { _ in ledger.discard(part) }
+        }
+        switch outcome {
+        case .done: return
+        case .inUse:
+            throw HandoffError(.limitExceeded, "a transfer goes on with this part: cancel the transfer first")
+        case .unreachable:
+            let folder = NameDisplay.escaped(part.folder.bytes)
+            throw HandoffError(
+                .destinationUnwritable, "the folder '\(folder)' cannot be reached or written to. Nothing was deleted.")
+        }
+    }
+
+    /// Does something that blocks on a disk, such as a dead network file system, on a thread of its own.
+    private static func onThread<Value: Sendable>(
+        calledInErrors name: String? = nil,
+        _ work: @Sendable (isolated DiskThread) async throws(DocumentError) -> Value
+    ) async throws(HandoffError) -> Value {
+        do throws(DocumentError) {
+            return try await work(DiskThread())
         } catch {
             guard let name else { throw HandoffError(error) }
             // Advice about the path is nothing to another device's user, who has none.
@@ -140,65 +193,20 @@ struct DocumentService: Sendable {
 
     /// Opens the folder that a document is to go to, before the other device hears of anything.
     func openDestination(_ path: FilePath) async throws(HandoffError) -> DestinationFolder {
-        do {
-            return try await DestinationFolder.open(path)
-        } catch {
-            throw HandoffError(error)
-        }
+        try await withHandoffErrors { try await DestinationFolder.open(path) }
     }
 }
 
-/// Looks at files on a thread of its own, because a dead network file system blocks.
-private actor DocumentInspector {
-    /// Between two looks at what is missing.
-    private static let pause = Duration.milliseconds(50)
-
+private actor DiskThread {
     private nonisolated let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    init() throws(Errno) {
-        executor = try BlockingExecutor(name: "baton-inspector")
-    }
-
-    func inspect(
-        _ path: FilePath, _ selection: DocumentSelection, _ room: ByteReservation?
-    ) throws(DocumentError) -> DocumentSource {
-        try DocumentSource.survey(path, selection, room: room)
-    }
-
-    func scan(
-        _ path: FilePath, _ selection: DocumentSelection, _ room: ByteReservation?, awaitedFor time: Duration
-    ) async throws(DocumentError) -> ScannedDocument {
-        let end = ContinuousClock.now + time
-        while true {
-            do {
-                return try DocumentScan.scan(path, selection, room: room)
-            } catch {
-                guard error.code == .missing, ContinuousClock.now < end else { throw error }
-            }
-            do {
-                try await Alarm.sleep(for: Self.pause)
-            } catch {
-                throw DocumentError(.cancelled, NameDisplay.escaped(path.bytes))
-            }
-        }
-    }
-
-    /// Nil where the folder has no such file, or it is behind a link.
-    func scan(
-        _ file: EntryPath, in folder: FilePath, _ room: ByteReservation?
-    ) throws(DocumentError) -> ScannedDocument? {
-        guard let below = FilePath(bytes: file.bytes) else { return nil }
-        let names = file.bytes.split(separator: UInt8(ascii: "/")).map(Array.init)
+    init() throws(DocumentError) {
         do {
-            guard case .file = try FileLookup.find(names, beneath: folder, followsLinks: false) else { return nil }
-        } catch .notDirectory {
-            return nil
+            executor = try BlockingExecutor(name: "baton-disk")
         } catch {
-            let code: DocumentError.Code = error == .noSuchFileOrDirectory ? .missing : .unreadable
-            throw DocumentError(code, NameDisplay.escaped(folder.bytes), underlyingError: error)
+            throw DocumentError(.busy, "a document", underlyingError: error)
         }
-        return try DocumentScan.scan(folder.appending(below.components), room: room)
     }
 }
 

@@ -7,14 +7,16 @@ import BatonTransport
 import FoundationEssentials
 
 /// Reads the statements of a device that is sent a document: first which bytes it has, then how far it is.
-actor UpstreamRecords {
+struct UpstreamRecords {
     private var records: RecordSequence<WireDocumentUpstream>.Iterator
-    private let stallDeadline: Duration
+    /// Bounds each wait. One watch for all statements: a deadline of its own for each would stay in memory until it is
+    /// over.
+    private let watch: StallWatch
     private var budget = ReportBudget(now: .now)
 
-    init(_ stream: BatonTransport.Stream, stallDeadline: Duration) {
+    init(_ stream: BatonTransport.Stream, within watch: StallWatch) {
         records = stream.records(of: WireDocumentUpstream.self).makeAsyncIterator()
-        self.stallDeadline = stallDeadline
+        self.watch = watch
     }
 
     /// The signatures that come first.
@@ -24,19 +26,11 @@ actor UpstreamRecords {
     ///   - areKept: whether there is room for them; without, they are read and forgotten.
     ///   - heard: called when some have come, be it none.
     /// - Returns: nil where none come, or none are kept.
-    func signatures(
-        pieceSize: UInt64, areKept: Bool = true, heard: @escaping @Sendable () -> Void = {}
+    mutating func signatures(
+        pieceSize: UInt64, areKept: Bool = true, heard: () -> Void = {}
     ) async throws(HandoffError) -> SignatureIndex? {
-        guard let order = try UpstreamSignatures(pieceSize: pieceSize, areKept: areKept) else { return nil }
-        return try await withStallWatch(stallDeadline) { watch in
-            try await self.signatures(in: order, within: watch, heard: heard)
-        }
-    }
-
-    private func signatures(
-        in order: consuming UpstreamSignatures, within watch: StallWatch, heard: () -> Void
-    ) async throws(HandoffError) -> SignatureIndex? {
-        while let kind = try await next(within: watch) {
+        guard var order = try UpstreamSignatures(pieceSize: pieceSize, areKept: areKept) else { return nil }
+        while let kind = try await next() {
             heard()
             if try order.take(kind) { return order.index }
         }
@@ -44,26 +38,16 @@ actor UpstreamRecords {
     }
 
     /// The next report; nil when no more come.
-    ///
-    /// - Parameter watch: bounds the wait. One watch for all reports: a deadline of its own for each would stay in
-    ///   memory until it is over.
-    func report(within watch: StallWatch) async throws(HandoffError) -> WireDocumentUpstream.Report? {
-        guard let kind = try await next(within: watch) else { return nil }
-        return try UpstreamSignatures.report(kind)
+    mutating func report() async throws(HandoffError) -> WireDocumentUpstream.Report? {
+        try await next().map(UpstreamSignatures.report)
     }
 
-    private func next(within watch: StallWatch) async throws(HandoffError) -> WireDocumentUpstream.OneOf_Kind? {
-        let kind = try await watch.bound("the other side did not say how far it is") { try await self.next() }
+    private mutating func next() async throws(HandoffError) -> WireDocumentUpstream.OneOf_Kind? {
+        let kind = try await watch.bound("the other side did not say how far it is") { try await records.next()?.kind }
         // The number of signatures is bounded: only records without any could go on for ever.
         if case .signatures(let batch)? = kind, !batch.pieces.isEmpty { return kind }
         if kind != nil { try budget.spend(now: .now) }
         return kind
-    }
-
-    private func next() async throws(HandoffError) -> WireDocumentUpstream.OneOf_Kind? {
-        var iterator = records
-        defer { records = iterator }
-        return try await iterator.next(isolation: self)?.kind
     }
 }
 
