@@ -79,7 +79,7 @@ struct DocumentVersionTests {
 
         func order(against copies: FilePath...) async throws(HandoffError) -> DocumentOrder {
             let folder = try await parts.documents.openDestination(inbox)
-            return DocumentOrder(title: "image", origin: device.id, folder: folder, copies: copies)
+            return DocumentOrder(title: "image", origin: device.id, folder: folder, copies: OlderCopies(copies))
         }
 
         func fetch(_ description: DocumentDescription) async throws(HandoffError) {

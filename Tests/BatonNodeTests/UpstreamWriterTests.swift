@@ -90,7 +90,8 @@ struct UpstreamWriterTests {
         let place = inbox.appending(name)
         try FileManager.default.createDirectory(atPath: place.string, withIntermediateDirectories: true)
         let order = DocumentOrder(
-            title: "folder", origin: "desktop", folder: try await DestinationFolder.open(place), copies: copies)
+            title: "folder", origin: "desktop", folder: try await DestinationFolder.open(place),
+            copies: OlderCopies(copies))
         let path = try await service.fetch(
             DocumentDescription(tree: tree), for: order, from: near, claim: ClaimID(), progress: { _ in })
         #expect(path == Array("\(place)/folder".utf8))

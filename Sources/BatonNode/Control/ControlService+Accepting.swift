@@ -36,7 +36,7 @@ extension ControlService {
             activity: summary, origin: origin, candidates: found.candidates, destination: destination,
             keepsClaim: request.streams,
             printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
-            takesReplacement: request.orNewest, copies: try Self.copies(in: request),
+            takesReplacement: request.orNewest, copies: OlderCopies(try Self.copies(in: request)),
             naming: DocumentNaming(label: try Self.label(in: request), renames: request.renames))
         let wanted = request.application
         let isPage = summary.type == ActivityType.browsingWeb

@@ -5,8 +5,6 @@ import BatonCore
 import BatonDocuments
 import BatonMessages
 
-import struct SystemPackage.FilePath
-
 extension Handoff {
     /// The program that continues the activity here.
     enum Recipient: Sendable {
@@ -40,7 +38,7 @@ extension Handoff {
         /// Nobody named the activity: what has taken its place meanwhile is meant as well.
         var takesReplacement = false
         /// Older copies of the document on this device: what they have is not sent.
-        var copies: [FilePath] = []
+        var copies = OlderCopies()
         /// The name of the document here.
         var naming = DocumentNaming.own
 

@@ -34,31 +34,36 @@ struct DocumentOrder: Sendable {
     /// How its name on this device is chosen.
     var naming = DocumentNaming.own
     /// Older copies of it on this device, which it is built upon.
-    var copies: [FilePath] = []
+    var copies = OlderCopies()
     /// One more, which nobody has named.
     var sharedCopy: FilePath?
     /// Whether this attempt builds upon copies, or upon anything else that is here.
     var usesCopies = true
     /// The rule that accepted it in place of the user, who then has seen no title.
     var rule: AcceptPolicy.Rule?
-    /// For all attempts of one handoff.
-    let trust = CopyTrust()
 }
 
-/// Whether copies on this device are still built upon, and whether they have to be there.
+/// The older copies of a document on this device, for all attempts of one handoff.
 ///
 /// The origin says which of their bytes make a chunk, and hears whether they did. With more than one such answer it
 /// could find out the content of a copy byte by byte. An honest origin is wrong only if a copy changes meanwhile.
-final class CopyTrust: Sendable {
-    private let state = Lock((hasEnded: false, wereOpened: false))
+final class OlderCopies: Sendable {
+    /// The copies that the user has named.
+    let paths: [FilePath]
+    private let state = Lock((areTrusted: true, wereOpened: false))
 
-    var isThere: Bool { state.withLock { !$0.hasEnded } }
+    init(_ paths: [FilePath] = []) {
+        self.paths = paths
+    }
 
-    /// Whether all copies that the user named could be opened once. If one disappears later, for example with its
-    /// disk, the transfer continues.
+    /// Whether copies, also others than these, are still built upon.
+    var areTrusted: Bool { state.withLock { $0.areTrusted } }
+
+    /// Whether all of them could be opened once. If one disappears later, for example with its disk, the transfer
+    /// continues.
     var wereOpened: Bool { state.withLock { $0.wereOpened } }
 
-    func end() { state.withLock { $0.hasEnded = true } }
+    func distrust() { state.withLock { $0.areTrusted = false } }
 
     func noteOpened() { state.withLock { $0.wereOpened = true } }
 }
@@ -83,35 +88,33 @@ extension DocumentService {
         try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
         try Self.refuseFolder(tree, listedAs: order.type)
         try order.rule?.require(type: nil, size: AcceptPolicy.Rule.size(of: tree))
-        var hasMisbuilt = false
-        do {
-            let isTrusted = order.trust.isThere && order.usesCopies
-            let writer = try await DocumentWriter.create(
-                tree, from: order.origin, in: order.folder, ledger: ledger, against: isTrusted ? order.copies : [],
-                requiringCopies: !order.trust.wereOpened, sharedCopy: isTrusted ? order.sharedCopy : nil,
+        let copies = order.copies
+        let isTrusted = copies.areTrusted && order.usesCopies
+        let writer = try await withHandoffErrors {
+            try await DocumentWriter.create(
+                tree, from: order.origin, in: order.folder, ledger: ledger, against: isTrusted ? copies.paths : [],
+                requiringCopies: !copies.wereOpened, sharedCopy: isTrusted ? order.sharedCopy : nil,
                 identity: description.identity, naming: order.naming, on: connection.loop)
-            order.trust.noteOpened()
-            do {
-                begin(writer.start)
-                return try await receive(
-                    description.version, into: writer, tellingBases: isTrusted, from: connection, claim: claim,
-                    told: told,
-                    progress: progress)
-            } catch {
-                hasMisbuilt = await writer.hasMisbuilt
-                if hasMisbuilt { order.trust.end() }
-                ended(await writer.end())
-                throw error
-            }
-        } catch _ where hasMisbuilt {
-            // The transfer goes on by itself, and with none of them.
-            throw HandoffError(
-                .documentChanged, "an older copy that \(tree.label) was built upon changed, and none is used any more")
-        } catch let error as DocumentError {
-            throw HandoffError(error)
+        }
+        copies.noteOpened()
+        do {
+            begin(writer.start)
+            return try await receive(
+                description.version, into: writer, tellingBases: isTrusted, from: connection, claim: claim,
+                told: told,
+                progress: progress)
         } catch {
+            let hasMisbuilt = await writer.hasMisbuilt
+            ended(await writer.end())
+            if hasMisbuilt {
+                copies.distrust()
+                // The transfer goes on by itself, and with none of them.
+                throw HandoffError(
+                    .documentChanged,
+                    "an older copy that \(tree.label) was built upon changed, and none is used any more")
+            }
             let failure = HandoffError(documentCause: error)
-            guard failure.code == .documentChanged else { throw failure }
+            guard failure.code == .documentChanged, !(error is DocumentError) else { throw failure }
             throw HandoffError(.documentChanged, "\(tree.label) changed while it was being sent")
         }
     }
@@ -252,24 +255,11 @@ extension DocumentService {
         of writer: DocumentWriter, by upstream: UpstreamWriter, on stream: BatonTransport.Stream,
         noting report: TransferReport, told: () -> Void, progress: () -> Void
     ) async throws {
-        func tell(_ signatures: WireDocumentUpstream.OneOf_Kind) async throws {
-            report.begin(.link)
-            let start = LinkWait.Mark(stream.connection.loop)
-            try await upstream.tell(signatures)
-            var waited = LinkWait()
-            waited.add(from: start, to: LinkWait.Mark(stream.connection.loop))
-            report.note(link: waited.link, disk: .zero, processor: waited.processor)
-        }
+        // The disk is what is waited for, for as long as this lasts.
+        report.begin(.disk)
         var lastReport = Instant.now
-        while true {
-            report.begin(.disk)
-            let start = Instant.now
-            let batch = try await writer.nextSignatures()
-            let whole = Instant.now - start
-            let processor = min(whole, batch?.processorTime ?? .zero)
-            report.note(link: .zero, disk: whole - processor, processor: processor)
-            guard let batch else { break }
-            try await tell(
+        while let batch = try await writer.nextSignatures() {
+            try await upstream.tell(
                 .signatures(
                     .with {
                         $0.basis = UInt32(batch.basis)
@@ -280,7 +270,7 @@ extension DocumentService {
             lastReport = .now
             progress()
         }
-        try await tell(.signaturesEnd(.init()))
+        try await upstream.tell(.signaturesEnd(.init()))
     }
 
     /// Receives the records of one request to their end: much at once, or what a slow link brings in the time.

@@ -71,7 +71,7 @@ struct HostileOrigin: Sendable {
         let claim = ClaimID()
         let order = DocumentOrder(
             title: title, type: type, origin: "hostile",
-            folder: try DestinationFolder(FilePath(folder.path)), copies: copies, rule: rule)
+            folder: try DestinationFolder(FilePath(folder.path)), copies: OlderCopies(copies), rule: rule)
         _ = try await service.fetch(
             service.describe(from: near, claim: claim), for: order, from: near, claim: claim, progress: { _ in })
     }
