@@ -55,8 +55,11 @@ extension SharedFiles {
     func olderCopy(of url: String, labelled label: DocumentLabel, accepted title: String) -> FilePath? {
         guard case .document(let place?, _)? = CarriedURL(url) else { return nil }
         let isAccepted = place.components.last == label.bytes && label.bytes.elementsEqual(title.utf8)
-        guard isAccepted else { return nil }
-        return roots.copy(at: place)
+        guard isAccepted, let found = roots.find(place) else { return nil }
+        switch found.kind {
+        case .file, .folder: return found.path
+        case .other, .missing, .outside: return nil
+        }
     }
 
     private func translate(
@@ -74,8 +77,10 @@ extension SharedFiles {
                 guard payload.summary.kind == .document else {
                     throw HandoffError(.internal, "\(device) sent the place of a document that it does not offer")
                 }
-                if let place, takesLocal, arrival.localDocument == nil {
-                    arrival.localDocument = roots.document(at: place)
+                if let place, takesLocal, arrival.localDocument == nil, let found = roots.find(place),
+                    case .file(let size) = found.kind
+                {
+                    arrival.localDocument = LocalDocument(path: found.path, size: size)
                 }
                 guard let local = arrival.localDocument else { return CarriedURL.document(nil, suffix: suffix).text }
                 return FileURL(path: local.path.bytes, suffix: suffix).text
@@ -116,21 +121,11 @@ extension SharedRoots {
         return root.path(of: place)
     }
 
-    /// The document that another device has at this place, if this one has it as well.
-    fileprivate func document(at place: CarriedURL.Place) -> SharedFiles.LocalDocument? {
-        guard let root = self[place.root],
-            case .file(let size)? = try? FileLookup.find(place.components, beneath: root.folder)
+    /// What this device has at this place, whatever state of a document it is.
+    fileprivate func find(_ place: CarriedURL.Place) -> (path: FilePath, kind: FileLookup.Found)? {
+        guard let root = self[place.root], let kind = try? FileLookup.find(place.components, beneath: root.folder)
         else { return nil }
-        return SharedFiles.LocalDocument(path: root.path(of: place), size: size)
-    }
-
-    /// The file or folder that this device has at this place, whatever state of the document it is.
-    fileprivate func copy(at place: CarriedURL.Place) -> FilePath? {
-        guard let root = self[place.root] else { return nil }
-        switch try? FileLookup.find(place.components, beneath: root.folder) {
-        case .file?, .folder?: return root.path(of: place)
-        case .other?, .missing?, .outside?, nil: return nil
-        }
+        return (root.path(of: place), kind)
     }
 }
 

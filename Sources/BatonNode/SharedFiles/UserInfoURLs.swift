@@ -17,7 +17,12 @@ extension WireDictionaryValue {
 
     /// Whether there is such a URL, however deep.
     func containsURL(where isWanted: (String) -> Bool) -> Bool {
-        pairs.contains { $0.value.containsURL(where: isWanted) }
+        var isThere = false
+        _ = try? replacingURLs { (url, _) throws(HandoffError) in
+            isThere = isThere || isWanted(url)
+            return url
+        }
+        return isThere
     }
 
     fileprivate func replacingURLs(
@@ -38,15 +43,6 @@ extension WireDictionaryValue {
 }
 
 extension WireValue {
-    fileprivate func containsURL(where isWanted: (String) -> Bool) -> Bool {
-        switch kind {
-        case .url(let url): isWanted(url)
-        case .array(let list), .set(let list): list.elements.contains { $0.containsURL(where: isWanted) }
-        case .dictionary(let dictionary): dictionary.containsURL(where: isWanted)
-        case .null, .boolean, .integer, .unsignedInteger, .real, .string, .data, .date, .uuid, nil: false
-        }
-    }
-
     fileprivate func replacingURLs(
         at path: String, _ replace: (String, String) throws(HandoffError) -> String
     ) throws(HandoffError) -> WireValue {

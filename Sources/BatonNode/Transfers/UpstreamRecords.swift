@@ -106,13 +106,30 @@ struct UpstreamSignatures {
     ///
     /// - Returns: whether it was the signatures' end.
     mutating func take(_ kind: WireDocumentUpstream.OneOf_Kind) throws(HandoffError) -> Bool {
+        let batch: WireDocumentUpstream.Signatures
         switch kind {
-        case .signatures(let batch):
-            try take(Array(batch.pieces), basis: Int(batch.basis))
-            return false
+        case .signatures(let signatures): batch = signatures
         case .signaturesEnd: return true
         case .report: throw HandoffError(.invalidRequest, "a report came before the end of the signatures")
         }
+        guard batch.pieces.count.isMultiple(of: PieceSignature.byteCount) else {
+            throw HandoffError(.invalidRequest, "a signature is cut")
+        }
+        silence = batch.pieces.isEmpty ? silence + 1 : 0
+        guard silence <= Self.silenceBound else {
+            throw HandoffError(.invalidRequest, "signatures are promised and do not come")
+        }
+        // As many as can be kept, also where none are, so that nobody goes on for ever.
+        count += batch.pieces.count / PieceSignature.byteCount
+        guard count <= PieceSignature.limit else {
+            throw HandoffError(.invalidRequest, "there are too many signatures")
+        }
+        do {
+            try batch.pieces.withUnsafeBytes { try index?.append($0, basis: Int(batch.basis)) }
+        } catch {
+            throw HandoffError(.invalidRequest, "the signatures cannot be read: \(error)")
+        }
+        return false
     }
 
     /// The report in a record that came after the signatures' end.
@@ -121,31 +138,6 @@ struct UpstreamSignatures {
         case .report(let report): return report
         case .signatures, .signaturesEnd:
             throw HandoffError(.invalidRequest, "signatures came after their end")
-        }
-    }
-
-    private mutating func take(_ pieces: [UInt8], basis: Int) throws(HandoffError) {
-        guard pieces.count.isMultiple(of: PieceSignature.byteCount) else {
-            throw HandoffError(.invalidRequest, "a signature is cut")
-        }
-        silence = pieces.isEmpty ? silence + 1 : 0
-        guard silence <= Self.silenceBound else {
-            throw HandoffError(.invalidRequest, "signatures are promised and do not come")
-        }
-        guard index != nil else {
-            // As many as would be kept, so that nobody goes on for ever.
-            count += pieces.count / PieceSignature.byteCount
-            guard count <= PieceSignature.limit else {
-                throw HandoffError(.invalidRequest, "there are too many signatures")
-            }
-            return
-        }
-        do {
-            try pieces.withUnsafeBufferPointer { (pieces) throws(DeltaError) in
-                try index?.append(UnsafeRawBufferPointer(pieces), basis: basis)
-            }
-        } catch {
-            throw HandoffError(.invalidRequest, "the signatures cannot be read: \(error)")
         }
     }
 }

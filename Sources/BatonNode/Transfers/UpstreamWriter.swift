@@ -39,16 +39,14 @@ final class UpstreamWriter: Sendable {
     func reporting<Value>(
         every interval: Duration, during work: () async throws -> Value
     ) async throws -> Value {
-        async let _: Void = reportNotingFailure(every: interval)
+        async let _: Void = {
+            do throws(HandoffError) {
+                try await report(every: interval)
+            } catch {
+                if !Task.isCancelled { failure.withLock { $0 = error } }
+            }
+        }()
         return try await work()
-    }
-
-    private func reportNotingFailure(every interval: Duration) async {
-        do throws(HandoffError) {
-            try await report(every: interval)
-        } catch {
-            if !Task.isCancelled { failure.withLock { $0 = error } }
-        }
     }
 
     /// - Throws: why no more can be reported, such as an origin that does not read.
