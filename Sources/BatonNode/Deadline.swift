@@ -26,7 +26,8 @@ func withDeadline<Value: Sendable>(
     guard abandoned.hasRoom(for: call) else { throw failure }
     let (outcome, hasEnded) = (FirstResult<Result<Value, any Error>?>(), FirstResult<Bool>())
     // A task of its own inherits no executor.
-    let running = Task(executorPreference: currentTaskExecutor()) {
+    let executor = withUnsafeCurrentTask { $0?.unownedTaskExecutor?.asTaskExecutor() }
+    let running = Task(executorPreference: executor) {
         do {
             outcome.decide(.success(try await operation()))
         } catch {
@@ -71,10 +72,6 @@ func running<Value: Sendable>(
         }
         throw _Concurrency.CancellationError()
     }
-}
-
-private func currentTaskExecutor() -> (any TaskExecutor)? {
-    withUnsafeCurrentTask { $0?.unownedTaskExecutor?.asTaskExecutor() }
 }
 
 /// Counts the operations that go on after their deadline.

@@ -32,7 +32,7 @@ extension SharedFiles {
     nonisolated func incoming(
         _ payload: WireActivityPayload, of device: String, takesLocal: Bool
     ) async throws(HandoffError) -> Arrival {
-        guard payload.userInfo.containsURL(where: { $0.isOfScheme("file") || CarriedURL.isCarried($0) }) else {
+        guard payload.userInfo.containsURL(where: { FileURL.Scheme(of: $0) != nil }) else {
             return Arrival(payload: payload)
         }
         return try await withDeadline(Self.deadline, Self.silence) {
@@ -53,7 +53,7 @@ extension SharedFiles {
     /// - Returns: `nil` where the user has seen another name, this device does not share the folder, has nothing of
     ///   this name there, or a link leads out of it.
     func olderCopy(of url: String, labelled label: DocumentLabel, accepted title: String) -> FilePath? {
-        guard case .document(let place?, _)? = CarriedURL(url) else { return nil }
+        guard case .document(let place?, _)? = FileURL(url) else { return nil }
         let isAccepted = place.components.last == label.bytes && label.bytes.elementsEqual(title.utf8)
         guard isAccepted, let found = roots.find(place) else { return nil }
         switch found.kind {
@@ -68,11 +68,11 @@ extension SharedFiles {
         let roots = roots
         var arrival = Arrival(payload: payload)
         arrival.payload.userInfo = try payload.userInfo.replacingURLs { (url, key) throws(HandoffError) in
-            guard url.isOfScheme("file") || CarriedURL.isCarried(url) else { return url }
-            switch CarriedURL(url) {
+            guard FileURL.Scheme(of: url) != nil else { return url }
+            switch FileURL(url) {
             case .root(let place, let suffix):
                 let path = try roots.path(of: place, key: key, device: device)
-                return FileURL(path: path.bytes + (place.isFolder ? [UInt8(ascii: "/")] : []), suffix: suffix).text
+                return FileURL.path(path.bytes + (place.isFolder ? [UInt8(ascii: "/")] : []), suffix: suffix).text
             case .document(let place, let suffix):
                 guard payload.summary.kind == .document else {
                     throw HandoffError(.internal, "\(device) sent the place of a document that it does not offer")
@@ -82,9 +82,9 @@ extension SharedFiles {
                 {
                     arrival.localDocument = LocalDocument(path: found.path, size: size)
                 }
-                guard let local = arrival.localDocument else { return CarriedURL.document(nil, suffix: suffix).text }
-                return FileURL(path: local.path.bytes, suffix: suffix).text
-            case nil:
+                guard let local = arrival.localDocument else { return FileURL.document(nil, suffix: suffix).text }
+                return FileURL.path(local.path.bytes, suffix: suffix).text
+            case .path, nil:
                 throw HandoffError(.internal, "\(device) sent in “\(key)” what no activity may have: a path of its own")
             }
         }
@@ -95,7 +95,7 @@ extension SharedFiles {
 extension SharedRoots {
     /// Where a place of another device is on this one.
     fileprivate func path(
-        of place: CarriedURL.Place, key: String, device: String
+        of place: FileURL.Place, key: String, device: String
     ) throws(HandoffError) -> FilePath {
         guard let root = self[place.root] else {
             throw HandoffError(
@@ -122,7 +122,7 @@ extension SharedRoots {
     }
 
     /// What this device has at this place, whatever state of a document it is.
-    fileprivate func find(_ place: CarriedURL.Place) -> (path: FilePath, kind: FileLookup.Found)? {
+    fileprivate func find(_ place: FileURL.Place) -> (path: FilePath, kind: FileLookup.Found)? {
         guard let root = self[place.root], let kind = try? FileLookup.find(place.components, beneath: root.folder)
         else { return nil }
         return (root.path(of: place), kind)
@@ -130,7 +130,7 @@ extension SharedRoots {
 }
 
 extension SharedRoot {
-    fileprivate func path(of place: CarriedURL.Place) -> FilePath {
+    fileprivate func path(of place: FileURL.Place) -> FilePath {
         place.components.reduce(folder) { path, name in
             FilePath(bytes: path.bytes + [UInt8(ascii: "/")] + name) ?? path
         }

@@ -20,7 +20,7 @@ extension SharedFiles {
         _ userInfo: WireDictionaryValue, document: DocumentSource?
     ) async throws(HandoffError) -> (userInfo: WireDictionaryValue, document: DocumentSource?) {
         // Most have no file in them, and are not to wait for a disk.
-        guard userInfo.containsURL(where: { $0.isOfScheme("file") || CarriedURL.isCarried($0) }) else {
+        guard userInfo.containsURL(where: { FileURL.Scheme(of: $0) != nil }) else {
             return (userInfo, document)
         }
         return try await withDeadline(Self.deadline, Self.silence) {
@@ -31,7 +31,7 @@ extension SharedFiles {
     /// The URL by which other devices know a document in a shared folder. They may have an older state of it.
     ///
     /// - Returns: nil if the document is in no shared folder.
-    func carriedURL(ofDocument path: FilePath) -> CarriedURL? {
+    func carriedURL(ofDocument path: FilePath) -> FileURL? {
         guard let resolved = try? FileLookup.resolved(path) else { return nil }
         return roots.place(of: resolved).map { .document($0, suffix: "") }
     }
@@ -43,13 +43,13 @@ extension SharedFiles {
         var document = document
         var documentPath = document.flatMap { try? FileLookup.resolved($0.path) }
         let translated = try userInfo.replacingURLs { (url, key) throws(HandoffError) in
-            if CarriedURL.isCarried(url) {
+            guard let scheme = FileURL.Scheme(of: url) else { return url }
+            guard scheme == .file else {
                 throw HandoffError(
                     .invalidRequest,
                     "“\(key)” is a URL that nodes use among themselves: offer the document once it has arrived")
             }
-            guard url.isOfScheme("file") else { return url }
-            guard let file = FileURL(url), let path = FilePath(bytes: file.path) else {
+            guard case .path(let bytes, let suffix)? = FileURL(url), let path = FilePath(bytes: bytes) else {
                 throw HandoffError(.invalidRequest, "“\(key)” is a URL of no file of this device")
             }
             let resolved: FilePath
@@ -59,9 +59,9 @@ extension SharedFiles {
                 throw HandoffError(.invalidRequest, "“\(key)” names a file that is not there or cannot be reached")
             }
             var place = roots.place(of: resolved)
-            place?.isFolder = file.path.count > 1 && file.path.last == UInt8(ascii: "/")
-            if resolved == documentPath { return CarriedURL.document(place, suffix: file.suffix).text }
-            if let place { return CarriedURL.root(place, suffix: file.suffix).text }
+            place?.isFolder = bytes.count > 1 && bytes.last == UInt8(ascii: "/")
+            if resolved == documentPath { return FileURL.document(place, suffix: suffix).text }
+            if let place { return FileURL.root(place, suffix: suffix).text }
             guard document == nil else {
                 throw HandoffError(
                     .invalidRequest,
@@ -77,7 +77,7 @@ extension SharedFiles {
                         + " folder with `baton roots add`")
             }
             documentPath = resolved
-            return CarriedURL.document(nil, suffix: file.suffix).text
+            return FileURL.document(nil, suffix: suffix).text
         }
         return (translated, document)
     }

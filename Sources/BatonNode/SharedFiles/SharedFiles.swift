@@ -102,14 +102,14 @@ extension SharedRoots {
     /// Where a file is for every device that shares the folder: in the innermost one, where they are in each other.
     ///
     /// - Parameter resolved: without links, so that what a link inside a folder leads to outside is outside.
-    func place(of resolved: FilePath) -> CarriedURL.Place? {
-        var best: (place: CarriedURL.Place, depth: Int)?
+    func place(of resolved: FilePath) -> FileURL.Place? {
+        var best: (place: FileURL.Place, depth: Int)?
         for root in roots {
             guard let folder = try? FileLookup.resolved(root.folder), resolved.starts(with: folder) else { continue }
             let depth = folder.components.count
             guard depth > best?.depth ?? -1 else { continue }
             let names = resolved.components.dropFirst(depth).map { name in FilePath(root: nil, [name]).bytes }
-            best = (CarriedURL.Place(root: root.name, components: names), depth)
+            best = (FileURL.Place(root: root.name, components: names), depth)
         }
         return best?.place
     }

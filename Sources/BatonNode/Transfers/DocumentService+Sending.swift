@@ -34,7 +34,7 @@ extension DocumentService {
 
     /// The name of a document for devices that share its folder; `nil` if it is in no shared folder. A folder that
     /// hangs is not waited for.
-    private func sharedPlace(of source: DocumentSource) async -> CarriedURL? {
+    private func sharedPlace(of source: DocumentSource) async -> FileURL? {
         try? await withDeadline(Self.sharedFolderDeadline, "the shared folders were not there") { [offers] in
             await offers.files.carriedURL(ofDocument: source.path)
         }
@@ -42,7 +42,7 @@ extension DocumentService {
 
     /// Tells what a document consists of; who does not read it is not waited for.
     private func tell(
-        _ document: ScannedDocument, at place: CarriedURL?, on stream: BatonTransport.Stream
+        _ document: ScannedDocument, at place: FileURL?, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         // Room for what waits to be sent, and for the record behind it.
         try await withHandoffErrors { try await stream.reserve(2 * BatonTransport.Stream.recordQueueBound) }

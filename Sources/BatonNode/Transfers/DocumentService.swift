@@ -214,9 +214,6 @@ extension FilePath {
     /// A path from the bytes that the system has; `nil` for none and for bytes with a NUL.
     init?(bytes: some Collection<UInt8>) {
         guard !bytes.isEmpty, !bytes.contains(0) else { return nil }
-        let terminated = bytes.map { CChar(bitPattern: $0) } + [0]
-        self = terminated.withUnsafeBufferPointer { buffer in
-            buffer.baseAddress.map { FilePath(platformString: $0) } ?? FilePath()
-        }
+        self.init(platformString: bytes.map { CChar(bitPattern: $0) } + [0])
     }
 }

@@ -31,7 +31,7 @@ enum SharedFilesTarget: FuzzTarget {
             for (index, line) in content.split(separator: 10).prefix(8).enumerated() {
                 let url = String(decoding: line, as: UTF8.self)
                 userInfo.entries["\(index)"] = .with {
-                    $0.url = isSent ? FileURL(path: place.folder.bytes).text + url : url
+                    $0.url = isSent ? FileURL.path(place.folder.bytes).text + url : url
                 }
             }
         }
@@ -63,16 +63,15 @@ enum SharedFilesTarget: FuzzTarget {
         guard let arrival else { return nil }
         let urls = urls(of: arrival.payload.userInfo)
         for url in urls {
-            if CarriedURL.isCarried(url) {
-                guard case .document(nil, _)? = CarriedURL(url), isDocument else {
-                    fatalError("an application is given \(url)")
-                }
-            } else if url.isOfScheme("file") {
-                checkPath(FileURL(url).flatMap { FilePath(bytes: $0.path) }, of: url, place)
+            guard FileURL.Scheme(of: url) != nil else { continue }
+            switch FileURL(url) {
+            case .document(nil, _)? where isDocument: break
+            case .path(let bytes, _)?: checkPath(FilePath(bytes: bytes), of: url, place)
+            default: fatalError("an application is given \(url)")
             }
         }
         for pair in payload.userInfo.pairs {
-            guard case .document(let named?, _)? = CarriedURL(pair.value.url),
+            guard case .document(let named?, _)? = FileURL(pair.value.url),
                 let label = named.components.last.flatMap({ try? DocumentLabel($0) })
             else { continue }
             let copy = wait { () async -> FilePath? in
@@ -109,9 +108,9 @@ enum SharedFilesTarget: FuzzTarget {
         guard let sent else { return }
         let urls = urls(of: sent.userInfo)
         for url in urls {
-            expect(!url.isOfScheme("file"), "the path of \(url) leaves the device")
-            guard CarriedURL.isCarried(url) else { continue }
-            expect(CarriedURL(url)?.text == url, "\(url) reads as another")
+            expect(FileURL.Scheme(of: url) != .file, "the path of \(url) leaves the device")
+            guard FileURL.Scheme(of: url) != nil else { continue }
+            expect(FileURL(url)?.text == url, "\(url) reads as another")
         }
         let arrived = receive(sent.userInfo, isDocument: sent.document != nil, takesLocal: true, place)
         expect(arrived?.count == urls.count, "what was offered is refused: \(urls)")
