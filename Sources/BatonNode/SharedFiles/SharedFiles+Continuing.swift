@@ -55,7 +55,8 @@ extension SharedFiles {
     func olderCopy(of url: String, labelled label: DocumentLabel, accepted title: String) -> FilePath? {
         guard case .document(let place?, _)? = FileURL(url) else { return nil }
         let isAccepted = place.components.last == label.bytes && label.bytes.elementsEqual(title.utf8)
-        guard isAccepted, let found = roots.find(place) else { return nil }
+        guard isAccepted else { return nil }
+        guard let found = roots.find(place) else { return nil }
         switch found.kind {
         case .file, .folder: return found.path
         case .other, .missing, .outside: return nil
