@@ -122,7 +122,7 @@ extension SharedRoots {
         return root.path(of: place)
     }
 
-    /// What this device has at this place, whatever state of a document it is.
+    /// Finds the file or folder of this device at a place, in whatever state it is.
     fileprivate func find(_ place: FileURL.Place) -> (path: FilePath, kind: FileLookup.Found)? {
         guard let root = self[place.root], let kind = try? FileLookup.find(place.components, beneath: root.folder)
         else { return nil }
