@@ -44,24 +44,4 @@ package struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConv
 
     /// The clause.
     package var description: String { message }
-
-    /// How long to go by the failure before the host is asked again.
-    var validity: Validity {
-        switch code {
-        case .redirected, .notThere, .tooLarge, .signatureRefused, .malformed, .certificateRefused, .addressRefused:
-            .answer
-        case .unreachable, .timedOut, .insecure: .outage
-        case .busy, .cancelled, .library: .none
-        }
-    }
-
-    /// How long the failure counts.
-    enum Validity {
-        /// The host has answered, and will answer the same for a while.
-        case answer
-        /// The network or the host was away, and may be back in a moment.
-        case outage
-        /// It has nothing to do with the host.
-        case none
-    }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import BatonApplications
+package import BatonApplications
 import BatonEventLoop
 package import Logging
 
@@ -10,33 +10,25 @@ package import Logging
 /// it. After any failure the page goes to the browser; no application ever gets a page because a site could not be
 /// asked.
 ///
-/// A site's list counts for a day, a refusal for an hour, a host without an answer for a minute; all of it in memory.
-/// Concurrent questions about one host share one fetch.
+/// A site's list counts for a day, and a failure for a minute. Both are in memory only: a file would tell which sites a
+/// person visits.
 package actor SiteAssociations {
     /// How many files one question fetches at most. An application can claim a host and domains above it, and several
     /// applications several of them; beyond, the shorter domains are left out.
     static let maximumSources = 4
-    /// How many questions wait at once. Each has its activity that a person accepts; beyond, the browser opens the
-    /// page.
-    static let maximumQuestions = 64
+    /// The most hosts that are remembered; then all are forgotten. The list of one takes 1 MiB at most.
+    static let maximumHosts = 32
+    /// How long a site's list counts, and how long a failure does.
+    static let (validity, validityOfFailure) = (Duration.seconds(24 * 60 * 60), Duration.seconds(60))
 
     typealias Fetch = @Sendable (WebHost) async throws(SiteAssociationError) -> SiteAssociation
-
-    private struct Pending {
-        let number: Int
-        let task: Task<Void, Never>
-        var questions: [Int: CheckedContinuation<SiteAssociation?, Never>] = [:]
-    }
 
     private let fetch: Fetch
     /// Since the machine was started, sleep included.
     private let now: @Sendable () -> Duration
     private let logger: Logger
-    private var cache = VerdictCache()
-    private var pending: [WebHost: Pending] = [:]
-    /// How many questions wait for a host now.
-    private(set) var waiting = 0
-    private var lastNumber = 0
+    /// The list of a host, or nil after a failure, and until when it counts.
+    private var known: [WebHost: (association: SiteAssociation?, end: Duration)] = [:]
 
     /// Makes an empty cache. Nothing is fetched, and no thread runs, before the first question.
     ///
@@ -66,15 +58,16 @@ package actor SiteAssociations {
     ///
     /// - Parameters:
     ///   - host: the host of the page's address; no application gets a page of an IP address.
-    ///   - candidates: the installed applications that have domains.
+    ///   - candidates: installed applications.
     /// - Returns: those that the host, or the domain above it that they name, lists. None if no application claims the
     ///   host, and none after any failure: the page goes to the browser.
     package func applications(
-        claiming host: String, among candidates: [AssociatedApplication]
-    ) async -> [AssociatedApplication] {
+        claiming host: String, among candidates: [ApplicationManifest]
+    ) async -> [ApplicationManifest] {
         guard let host = WebHost(host) else { return [] }
         let claims = candidates.compactMap { application in
-            AssociatedDomain.closest(to: host, in: application.domains).map { (application, source: $0.source) }
+            AssociatedDomain.closest(to: host, in: application.associatedDomains)
+                .map { (application, source: $0.source) }
         }
         // The longest first: the closer to the host, the more it has to say.
         let sources = Set(claims.map(\.source)).sorted { $0.name.utf8.count > $1.name.utf8.count }
@@ -96,60 +89,18 @@ package actor SiteAssociations {
         }
     }
 
-    // MARK: - One host
-
-    /// The association of a host, from the cache or fetched now; nil if there is no valid one.
+    /// The association of a host, remembered or fetched now; nil if there is no valid one.
     private func association(of host: WebHost) async -> SiteAssociation? {
-        if let known = cache.association(of: host, at: now()) { return known }
-        guard waiting < Self.maximumQuestions, !Task.isCancelled else { return nil }
-        lastNumber += 1
-        let number = lastNumber
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in self.ask(host, number, continuation) }
-        } onCancel: {
-            Task { await self.leave(host, number) }
-        }
-    }
-
-    private func ask(_ host: WebHost, _ number: Int, _ continuation: CheckedContinuation<SiteAssociation?, Never>) {
-        waiting += 1
-        if pending[host] == nil {
-            let task = Task {
-                let outcome: Result<SiteAssociation, SiteAssociationError>
-                do throws(SiteAssociationError) {
-                    outcome = .success(try await fetch(host))
-                } catch {
-                    outcome = .failure(error)
-                }
-                finish(host, number, outcome)
-            }
-            pending[host] = Pending(number: number, task: task)
-        }
-        pending[host]?.questions[number] = continuation
-    }
-
-    /// Removes a waiter. A fetch without waiters is cancelled.
-    private func leave(_ host: WebHost, _ number: Int) {
-        guard let continuation = pending[host]?.questions.removeValue(forKey: number) else { return }
-        waiting -= 1
-        if pending[host]?.questions.isEmpty == true { pending.removeValue(forKey: host)?.task.cancel() }
-        continuation.resume(returning: nil)
-    }
-
-    private func finish(_ host: WebHost, _ number: Int, _ outcome: Result<SiteAssociation, SiteAssociationError>) {
-        // A cancelled fetch may end after another one of the same host has begun.
-        guard let ended = pending[host], ended.number == number else { return }
-        pending[host] = nil
-        cache.remember(outcome, of: host, at: now())
-        let association: SiteAssociation?
-        switch outcome {
-        case .success(let list):
-            association = list
-        case .failure(let error):
-            association = nil
+        if let answer = known[host], now() < answer.end { return answer.association }
+        var association: SiteAssociation?
+        do throws(SiteAssociationError) {
+            association = try await fetch(host)
+        } catch {
+            guard !Task.isCancelled else { return nil }
             logger.info("pages of \(host) open in the browser: \(error)")
         }
-        waiting -= ended.questions.count
-        for continuation in ended.questions.values { continuation.resume(returning: association) }
+        if known.count >= Self.maximumHosts { known = [:] }
+        known[host] = (association, now() + (association == nil ? Self.validityOfFailure : Self.validity))
+        return association
     }
 }

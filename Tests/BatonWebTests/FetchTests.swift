@@ -92,6 +92,37 @@ struct FetchTests {
         #expect(site.server.requests.count == 2)
     }
 
+    @Test func fetchesAtTheBound() async throws {
+        let site = try await Site([Site.newPath: .init(mode: "silent")])
+        var configuration = site.configuration
+        configuration.time = .seconds(3)
+        let fetcher = SiteAssociationFetcher(configuration)
+        let codes = await withTaskGroup(of: SiteAssociationError.Code?.self) { group in
+            for _ in 0..<(SiteAssociationFetcher.threadBound + 2) {
+                group.addTask {
+                    do throws(SiteAssociationError) {
+                        _ = try await fetcher.association(of: site.host)
+                        return nil
+                    } catch {
+                        return error.code
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(codes.count { $0 == .busy } == 2)
+        #expect(codes.count { $0 == .timedOut } == SiteAssociationFetcher.threadBound)
+        // Threads come free again.
+        try site.server.answer([Site.newPath: .file(Site.file)])
+        var last: Bool?
+        try await eventually("a fetch finds a thread") {
+            last = (try? await fetcher.association(of: site.host))?.lists(
+                team: "TEAM", identifier: "org.example.reader")
+            return last != nil
+        }
+        #expect(last == true)
+    }
+
     @Test func cutShort() async throws {
         let site = try await Site([Site.newPath: .file(Site.file, mode: "cut")])
         #expect(await site.ask().refusal == .insecure)

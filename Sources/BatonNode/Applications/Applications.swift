@@ -267,21 +267,13 @@ final class Applications {
                 && (wanted.isEmpty || $0.identifier == wanted)
                 && (!$0.command.isEmpty || running($0.identifier, of: TeamTag(of: $0.team), continuing: nil) != nil)
         }
-        let associated = await associations.applications(
-            claiming: host,
-            among: manifests.map {
-                AssociatedApplication(
-                    team: $0.team, identifier: $0.identifier, domains: $0.associatedDomains)
-            })
-        let pages = associated.compactMap { application in
-            manifests.first { $0.identifier == application.identifier }.map {
-                let team = TeamTag(of: $0.team)
-                return PageApplication(
-                    candidate: ApplicationChoice.Candidate(
-                        identifier: $0.identifier, name: $0.name,
-                        isRunning: running($0.identifier, of: team, continuing: nil) != nil),
-                    team: team)
-            }
+        let pages = await associations.applications(claiming: host, among: manifests).map {
+            let team = TeamTag(of: $0.team)
+            return PageApplication(
+                candidate: ApplicationChoice.Candidate(
+                    identifier: $0.identifier, name: $0.name,
+                    isRunning: running($0.identifier, of: team, continuing: nil) != nil),
+                team: team)
         }.sorted { ($0.candidate.name, $0.candidate.identifier) < ($1.candidate.name, $1.candidate.identifier) }
         let decision = ApplicationChoice.decide(
             among: pages.map(\.candidate), inFront: inFront, recentlyUsed: recent.identifiers)

@@ -47,9 +47,6 @@ package struct SiteAssociation: Sendable, Hashable {
         !team.isEmpty && !identifier.isEmpty && applications.contains("\(team).\(identifier)")
     }
 
-    /// About how many bytes of memory the list takes.
-    var cost: Int { applications.reduce(128) { $0 + 64 + $1.utf8.count } }
-
     private static func isIdentifier(_ text: String) -> Bool {
         text.utf8.count <= maximumIdentifierLength && text.utf8.contains(UInt8(ascii: "."))
             && DottedName.isPlain(text)

@@ -13,15 +13,15 @@ package import BatonTLS
 ///
 /// The file is JSON, or JSON in a message that the operator of the host has signed; see `CMSVerifier`.
 ///
-/// Fetches run on threads of their own, ``FetchThreads``: 2 at once, 16 in the queue.
-package struct SiteAssociationFetcher: Sendable {
+/// libcurl blocks, so each fetch has a thread of its own, and at most ``threadBound`` run at once.
+package final class SiteAssociationFetcher: Sendable {
     /// The bounds of a fetch.
     package struct Configuration: Sendable {
         /// Whether a host may be in a private network or on this machine: no by default. For sites of an organisation
         /// that are nowhere else. Multicast and unspecified addresses stay refused.
         package var allowsPrivateAddresses = false
-        /// The time of a whole fetch, with the wait for a thread: 5 s by default. The caller gets an answer in that
-        /// time. A thread that waits for the system's DNS resolver ends when the resolver does.
+        /// The time of a whole fetch: 5 s by default. The caller gets an answer in that time. A thread that waits for
+        /// the system's DNS resolver ends when the resolver does.
         package var time: Duration = .seconds(5)
 
         /// Whose certificates are believed; tests have their own authority.
@@ -36,8 +36,11 @@ package struct SiteAssociationFetcher: Sendable {
     /// Where the file is, and where it used to be.
     static let paths = ["/.well-known/apple-app-site-association", "/apple-app-site-association"]
 
+    /// The most fetches at once: 8. It bounds the threads of pages that other devices hand over.
+    static let threadBound = 8
+
     private let configuration: Configuration
-    private let threads = FetchThreads()
+    private let running = Lock(0)
 
     /// Makes a fetcher. No thread runs before it is asked.
     package init(_ configuration: Configuration = Configuration()) {
@@ -55,15 +58,34 @@ package struct SiteAssociationFetcher: Sendable {
         let configuration = configuration
         let deadline = MonotonicClock.deadline(after: configuration.time) ?? .max
         let outcome = FirstResult<Result<SiteAssociation, SiteAssociationError>>()
-        try threads.submit {
-            // It may have waited in the queue for longer than anybody does.
-            guard !outcome.isDecided else { return }
+        try onThread {
             outcome.decide(Self.fetch(host, configuration, deadline) { outcome.isDecided })
         }
         let late = SiteAssociationError(.timedOut, "\(host) did not answer in time")
         return try await outcome.value(
             ifCancelled: .failure(cancelled), within: configuration.time, else: .failure(late)
         ).get()
+    }
+
+    /// Runs `work` on a thread that ends with it.
+    ///
+    /// - Throws: `busy` if ``threadBound`` fetches run, or the machine has no thread to give.
+    private func onThread(_ work: @escaping @Sendable () -> Void) throws(SiteAssociationError) {
+        let isFree = running.withLock { running in
+            guard running < Self.threadBound else { return false }
+            running += 1
+            return true
+        }
+        guard isFree else { throw SiteAssociationError(.busy, "too many sites are asked at once") }
+        do {
+            try BlockingExecutor(name: "baton-web").submit { [self] in
+                work()
+                running.withLock { $0 -= 1 }
+            }
+        } catch {
+            running.withLock { $0 -= 1 }
+            throw SiteAssociationError(.busy, "this machine has no thread to spare")
+        }
     }
 
     /// Fetches and reads, on the calling thread.
