@@ -159,12 +159,7 @@ package struct InfoPropertyList: Sendable {
         _ bytes: [UInt8], _ subject: String
     ) throws(ApplicationManifestError) -> Value {
         guard bytes.count <= ManifestBounds.fileSize else { throw .unreadable(.fileTooLarge, subject) }
-        // The decoder recurses for each level, and a very deep list would overflow the stack.
-        switch PropertyListNesting.check(bytes) {
-        case .fitting: break
-        case .noPropertyList: throw .malformed("\(subject) is no property list")
-        case .tooDeep: throw .tooLarge("\(subject) goes too deep to be an application's property list")
-        }
+        try PropertyListShape.check(bytes, subject)
         do {
             return try PropertyListDecoder().decode(Value.self, from: Data(bytes))
         } catch DecodingError.typeMismatch(_, let context) {
