@@ -215,7 +215,7 @@ struct InfoPropertyListTests {
         for bytes in [
             Array("{ a = (((\"b\"))); }".utf8), [], Array(try #require(Self.plist("").data(using: .utf16))),
         ] {
-            #expect(throws: ApplicationManifestError(.malformed, "it is no property list")) {
+            #expect(throws: ApplicationManifestError("it is no property list")) {
                 try InfoPropertyList(bytes)
             }
         }
@@ -277,14 +277,14 @@ struct InfoPropertyListTests {
         let room = (256 << 10) - text.count
         _ = try InfoPropertyList(reading: folder.write(text + [UInt8](repeating: 0x20, count: room), to: "full"))
         let over = try folder.write(text + [UInt8](repeating: 0x20, count: room + 1), to: "over")
-        #expect(throws: ApplicationManifestError(.tooLarge, "it has over 256 KiB")) {
+        #expect(throws: ApplicationManifestError("it has over 256 KiB")) {
             try InfoPropertyList(reading: over)
         }
-        #expect(throws: ApplicationManifestError(.missing, "the file of entitlements does not exist")) {
+        #expect(throws: ApplicationManifestError("the file of entitlements does not exist")) {
             try InfoPropertyList(
                 reading: folder.filePath.appending("full"), entitlements: folder.filePath.appending("missing"))
         }
-        #expect(throws: ApplicationManifestError(.malformed, "it is no file")) {
+        #expect(throws: ApplicationManifestError("it is no file")) {
             try InfoPropertyList(reading: "/dev/null")
         }
     }

@@ -146,23 +146,23 @@ struct ProcessLaunchTests {
         try desk.folder.write("x", to: "bin/plain", mode: 0o644)
         try desk.folder.write("\u{7F}ELFx", to: "bin/broken", mode: 0o755)
         try desk.folder.write("x", to: "bin/folder/x")
-        func code(_ command: [String], needsTerminal: Bool = false, system: Bool = true) async -> LaunchError.Code? {
+        func problem(_ command: [String], needsTerminal: Bool = false, system: Bool = true) async -> String {
             do {
                 _ = try await desk.launcher(system: system).launch(
                     desk.manifest(command, needsTerminal: needsTerminal))
-                return nil
+                return ""
             } catch {
-                return (error as? LaunchError)?.code
+                return error is LaunchError ? "\(error)" : ""
             }
         }
-        #expect(await code([]) == .noCommand)
-        #expect(await code(["no-such-program"]) == .commandNotFound)
-        #expect(await code(["/nonexistent/program"]) == .commandNotFound)
-        #expect(await code(["bin/plain"]) == .commandNotFound)
-        #expect(await code(["plain"]) == .notExecutable)
-        #expect(await code(["folder"]) == .notExecutable)
-        #expect(await code(["broken"]) == .notStarted)
-        #expect(await code(["cat"], needsTerminal: true, system: false) == .commandNotFound)
+        #expect(await problem([]).contains("without a command"))
+        #expect(await problem(["no-such-program"]) == "there is no program no-such-program in PATH")
+        #expect(await problem(["/nonexistent/program"]) == "there is no /nonexistent/program")
+        #expect(await problem(["bin/plain"]).contains("is no absolute path"))
+        #expect(await problem(["plain"]).contains("cannot be run"))
+        #expect(await problem(["folder"]).contains("cannot be run"))
+        #expect(await problem(["broken"]).contains("could not be started"))
+        #expect(await problem(["cat"], needsTerminal: true, system: false).contains("wants a terminal"))
     }
 
     @Test("one that wants a terminal gets the desktop's")
@@ -231,8 +231,7 @@ struct UnitLaunchTests {
             _ = try await desk.launcher().launch(desk.manifest(["cat"]))
             Issue.record("it was started")
         } catch let error as LaunchError {
-            #expect(error.code == .notStarted)
-            #expect(error.message.hasSuffix("Failed to start transient service unit: no"))
+            #expect(error.description.hasSuffix("Failed to start transient service unit: no"))
         }
     }
 
@@ -303,7 +302,7 @@ struct OpeningTests {
                 try await desk.launcher().open(url: url)
                 Issue.record("\(url) was opened")
             } catch {
-                #expect(error.code == .notOpenable)
+                #expect(!error.description.hasPrefix("xdg-open"), "it was tried")
             }
         }
     }
@@ -347,7 +346,7 @@ struct OpeningTests {
                 try await desk.launcher().open(file: path)
                 Issue.record("\(path) was opened")
             } catch {
-                #expect(error.code == .notOpenable)
+                #expect(!error.description.hasPrefix("xdg-open"), "it was tried")
             }
         }
     }
@@ -359,14 +358,14 @@ struct OpeningTests {
             try await desk.launcher(system: false).open(url: "http://example.org")
             Issue.record("it was opened")
         } catch {
-            #expect(error.code == .commandNotFound && error.message.contains("xdg-utils"))
+            #expect(error.description.contains("xdg-utils"))
         }
         try desk.folder.program("bin/xdg-open", "exit 3")
         do {
             try await desk.launcher().open(url: "http://example.org")
             Issue.record("it was opened")
         } catch {
-            #expect(error.code == .openFailed && error.message == "xdg-open found no program that opens it")
+            #expect(error.description == "xdg-open found no program that opens it")
         }
         try desk.folder.program("bin/xdg-open", "echo $$ > \"$HOME/../process\"; exec sleep 600")
         try await desk.launcher().open("http://example.org", watching: .milliseconds(300))

@@ -97,14 +97,14 @@ struct FetchTests {
         var configuration = site.configuration
         configuration.time = .seconds(3)
         let fetcher = SiteAssociationFetcher(configuration)
-        let codes = await withTaskGroup(of: SiteAssociationError.Code?.self) { group in
+        let codes = await withTaskGroup(of: Refusal?.self) { group in
             for _ in 0..<(SiteAssociationFetcher.threadBound + 2) {
                 group.addTask {
                     do throws(SiteAssociationError) {
                         _ = try await fetcher.association(of: site.host)
                         return nil
                     } catch {
-                        return error.code
+                        return Refusal(error)
                     }
                 }
             }

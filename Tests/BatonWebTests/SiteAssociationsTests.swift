@@ -24,7 +24,7 @@ struct SiteAssociationsTests {
             var now = Duration.zero
             var asked: [String] = []
             var answers: [String: SiteAssociation] = [:]
-            var failure = SiteAssociationError(.notThere, "there is none")
+            var failure = SiteAssociationError("there is none")
             var held: [CheckedContinuation<Void, Never>] = []
             var isHolding = false
         }
@@ -44,7 +44,7 @@ struct SiteAssociationsTests {
                 return state.isHolding
             }
             if isHolding { await hold() }
-            if Task.isCancelled { throw SiteAssociationError(.cancelled, "nobody waits") }
+            if Task.isCancelled { throw SiteAssociationError("nobody waits") }
             return try state.withLock { state throws(SiteAssociationError) in
                 guard let answer = state.answers[host.name] else { throw state.failure }
                 return answer

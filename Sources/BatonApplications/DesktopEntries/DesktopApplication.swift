@@ -38,7 +38,7 @@ struct DesktopApplication: Sendable, Hashable {
         guard isOurs else { return nil }
         let entry = try DesktopEntry(bytes)
         guard entry.string("Type") == "Application", !entry.boolean("Hidden") else { return nil }
-        guard let line = entry.string("Exec"), !line.isEmpty else { throw .missing("it has no Exec") }
+        guard let line = entry.string("Exec"), !line.isEmpty else { throw .init("it has no Exec") }
         let name = entry.string("Name", locale) ?? ""
         let command = try DesktopExec.words(
             line, name: name, icon: entry.string("Icon", locale), path: path)
@@ -88,7 +88,7 @@ struct DesktopApplication: Sendable, Hashable {
         _ text: String, key: String, example: String
     ) throws(ApplicationManifestError) -> (String, String) {
         guard let colon = text.firstIndex(of: ":") else {
-            throw .malformed("\(prefix)\(key) has \"\(text)\", and needs entries such as \(example);")
+            throw .init("\(prefix)\(key) has \"\(text)\", and needs entries such as \(example);")
         }
         return (String(text[..<colon]), String(text[text.index(after: colon)...]))
     }

@@ -9,7 +9,7 @@ struct DesktopEntry: Sendable {
 
     /// Reads the file's text.
     init(_ bytes: [UInt8]) throws(ApplicationManifestError) {
-        guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed("it is not UTF-8") }
+        guard let text = String(validating: bytes, as: UTF8.self) else { throw .init("it is not UTF-8") }
         var values: [String: String] = [:]
         var isInside = false
         // Not every character that ends a line elsewhere: a name may hold such.
@@ -22,7 +22,7 @@ struct DesktopEntry: Sendable {
                 values[Self.trimmed(line[..<equals])] = Self.trimmed(line[line.index(after: equals)...])
             }
         }
-        guard !values.isEmpty else { throw .malformed("it has no group [Desktop Entry]") }
+        guard !values.isEmpty else { throw .init("it has no group [Desktop Entry]") }
         self.values = values
     }
 

@@ -19,7 +19,7 @@ enum DesktopExec {
         do throws(CommandLineSplitter.Problem) {
             split = try CommandLineSplitter.split(line)
         } catch {
-            throw .malformed(error.sentence(about: "its Exec"))
+            throw .init(error.sentence(about: "its Exec"))
         }
         var words: [String] = []
         for word in split {
@@ -53,7 +53,7 @@ enum DesktopExec {
             case "k": text += path.string
             case "i", "f", "F", "u", "U", "d", "D", "n", "N", "v", "m": break
             case _:
-                throw .malformed("its Exec has %\(code.map(String.init) ?? ""), which means nothing; write %% for %")
+                throw .init("its Exec has %\(code.map(String.init) ?? ""), which means nothing; write %% for %")
             }
         }
         return text

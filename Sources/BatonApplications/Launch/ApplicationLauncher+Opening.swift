@@ -24,14 +24,14 @@ extension ApplicationLauncher {
         guard start.hasPrefix("http://") || start.hasPrefix("https://"),
             url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
         else {
-            throw LaunchError(.notOpenable, "this is no address of a web page")
+            throw LaunchError("this is no address of a web page")
         }
         let rest = url[url.index(after: url.firstIndex(of: ":") ?? url.startIndex)...].utf8.dropFirst(2)
         // Browsers take a backslash for a slash.
         let authority = rest.prefix { !"/?#".utf8.contains($0) }
         guard !authority.isEmpty, authority.allSatisfy({ $0 < 0x80 && !"@\\".utf8.contains($0) }) else {
             throw LaunchError(
-                .notOpenable, "\(url.prefix(300)) does not say plainly which site it leads to: open it yourself")
+                "\(url.prefix(300)) does not say plainly which site it leads to: open it yourself")
         }
         return escaped(url)
     }
@@ -56,16 +56,16 @@ extension ApplicationLauncher {
     /// - Parameter file: absolute.
     package func open(file: FilePath) async throws(LaunchError) {
         guard file.isAbsolute, let status = try? file.stat() else {
-            throw LaunchError(.notOpenable, "there is no \(file)")
+            throw LaunchError("there is no \(file)")
         }
         guard status.type == .regular || status.type == .directory else {
-            throw LaunchError(.notOpenable, "\(file) is neither a file nor a folder")
+            throw LaunchError("\(file) is neither a file nor a folder")
         }
         let isExecutable = !status.permissions.isDisjoint(with: [.ownerExecute, .groupExecute, .otherExecute])
         if status.type == .regular {
             let isProgram = isExecutable ? true : try await wouldStart(file)
             guard !isProgram else {
-                throw LaunchError(.notOpenable, "\(file) is a program: look at it, and start it yourself")
+                throw LaunchError("\(file) is a program: look at it, and start it yourself")
             }
         }
         try await open(file.string)
@@ -93,7 +93,7 @@ extension ApplicationLauncher {
             if type.contains("/") { return Self.programTypes.contains(type.lowercased()) }
         }
         throw LaunchError(
-            .notOpenable, "xdg-mime does not say what kind of file \(file) is: look at it, and open it yourself")
+            "xdg-mime does not say what kind of file \(file) is: look at it, and open it yourself")
     }
 
     private static let programExtensions: Set<String> = [
@@ -133,7 +133,7 @@ extension ApplicationLauncher {
         do throws(LaunchError) {
             program = try search.find("xdg-open")
         } catch {
-            throw LaunchError(error.code, "\(error.message); it comes with the package xdg-utils")
+            throw LaunchError("\(error); it comes with the package xdg-utils")
         }
         let (endings, continuation) = AsyncStream.makeStream(of: Ending.self, bufferingPolicy: .bufferingNewest(1))
         _ = try await DetachedProcess.start(
@@ -145,8 +145,8 @@ extension ApplicationLauncher {
         }
         switch await value(within: time, of: { await endings.first { _ in true } }) {
         case nil, .exited(0): return
-        case .exited(let status): throw LaunchError(.openFailed, Self.sentence(forStatus: status))
-        case .signalled(let signal): throw LaunchError(.openFailed, "xdg-open was ended by signal \(signal)")
+        case .exited(let status): throw LaunchError(Self.sentence(forStatus: status))
+        case .signalled(let signal): throw LaunchError("xdg-open was ended by signal \(signal)")
         }
     }
 

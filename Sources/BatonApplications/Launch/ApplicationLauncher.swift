@@ -106,7 +106,6 @@ package struct ApplicationLauncher: Sendable {
     private func resolve(_ manifest: ApplicationManifest) throws(LaunchError) -> Command {
         guard let program = manifest.command.first else {
             throw LaunchError(
-                .noCommand,
                 "\(manifest.identifier) is registered without a command: start it yourself, or register it "
                     + "again with --command")
         }
@@ -119,7 +118,6 @@ package struct ApplicationLauncher: Sendable {
             return Command(program: terminal, arguments: options + [command.program.string] + command.arguments)
         }
         throw LaunchError(
-            .commandNotFound,
             "\(manifest.identifier) wants a terminal, and there is neither xdg-terminal-exec nor x-terminal-emulator")
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// Finds programs as `execvp(3)` does, but before anything is started, so that errors can be told apart.
 struct ExecutableSearch: Sendable, Hashable {
@@ -18,43 +18,17 @@ struct ExecutableSearch: Sendable, Hashable {
     ///
     /// - Parameter program: a name, which is looked for on `PATH`, or an absolute path.
     func find(_ program: String) throws(LaunchError) -> FilePath {
-        if program.hasPrefix("/") {
-            let path = FilePath(program)
-            switch Self.check(path) {
-            case .executable: return path
-            case .notExecutable:
-                throw LaunchError(.notExecutable, "\(program) cannot be run: it is no program, or not for this user")
-            case .missing: throw LaunchError(.commandNotFound, "there is no \(program)")
-            }
+        let isPath = program.hasPrefix("/")
+        guard isPath || !program.contains("/") else {
+            throw LaunchError("\(program) is no absolute path: register it with one")
         }
-        guard !program.contains("/") else {
-            throw LaunchError(.commandNotFound, "\(program) is no absolute path: register it with one")
+        let paths = isPath ? [FilePath(program)] : folders.map { $0.appending(program) }
+        let files = paths.compactMap { path in (try? path.stat()).map { (path, $0) } }
+        if let (path, _) = files.first(where: { $1.type == .regular && access($0.string, X_OK) == 0 }) { return path }
+        guard let (path, _) = files.first else {
+            throw LaunchError(isPath ? "there is no \(program)" : "there is no program \(program) in PATH")
         }
-        var unusable: FilePath?
-        for folder in folders {
-            let path = folder.appending(program)
-            switch Self.check(path) {
-            case .executable: return path
-            case .notExecutable: unusable = unusable ?? path
-            case .missing: continue
-            }
-        }
-        if let unusable {
-            throw LaunchError(.notExecutable, "\(unusable) cannot be run: it is no program, or not for this user")
-        }
-        throw LaunchError(.commandNotFound, "there is no program \(program) in PATH")
-    }
-
-    private enum Finding {
-        case executable
-        case notExecutable
-        case missing
-    }
-
-    private static func check(_ path: FilePath) -> Finding {
-        guard let status = try? path.stat() else { return .missing }
-        guard status.type == .regular, access(path.string, X_OK) == 0 else { return .notExecutable }
-        return .executable
+        throw LaunchError("\(path) cannot be run: it is no program, or not for this user")
     }
 }
 
@@ -91,33 +65,10 @@ enum LaunchEnvironment {
 
 /// Why an application was not started, or nothing could be opened, as a sentence that begins with a small letter.
 package struct LaunchError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kinds of failures.
-    package enum Code: Sendable {
-        /// The manifest names no command.
-        case noCommand
-        /// The program is nowhere on `PATH`, or not where the command says.
-        case commandNotFound
-        /// The program is there and is no program, or not for this user.
-        case notExecutable
-        /// The system, or the service manager, could not start it.
-        case notStarted
-        /// The text is no web address, or the path is no file.
-        case notOpenable
-        /// `xdg-open` is there and failed.
-        case openFailed
-    }
-
-    package let code: Code
     /// The problem. It may quote the output of programs: escape it before a terminal shows it.
-    package let message: String
-    /// The system's error, if it gave one.
-    package let underlyingError: Errno?
+    package let description: String
 
-    init(_ code: Code, _ message: String, underlyingError: Errno? = nil) {
-        self.code = code
-        self.message = message
-        self.underlyingError = underlyingError
+    init(_ description: String) {
+        self.description = description
     }
-
-    package var description: String { message }
 }

@@ -74,8 +74,7 @@ enum DetachedProcess {
         do {
             errors = try ErrorOutput(search)
         } catch {
-            throw LaunchError(
-                .notStarted, "\(command.program) could not be started (\(error))", underlyingError: error)
+            throw LaunchError("\(command.program) could not be started (\(error))")
         }
         let result: Result<Int32, LaunchError> = await withCheckedContinuation { continuation in
             let start = Start(continuation)
@@ -134,7 +133,7 @@ extension LaunchError {
     init(starting program: FilePath, _ error: any Error) {
         let cause = (error as? SubprocessError)?.underlyingError
         let reason = cause.map { "\($0)" } ?? "\(error)"
-        self.init(.notStarted, "\(program) could not be started (\(reason))", underlyingError: cause)
+        self.init("\(program) could not be started (\(reason))")
     }
 }
 

@@ -44,12 +44,12 @@ enum ServiceUnit {
                 run, arguments, environment: self.environment.merging(environment) { $1 },
                 within: ApplicationLauncher.unitTime)
             guard let answer else {
-                throw LaunchError(.notStarted, "the service manager did not start \(command.program) in time")
+                throw LaunchError("the service manager did not start \(command.program) in time")
             }
             guard answer.hasSucceeded else {
                 let said =
                     answer.errors.split(whereSeparator: \.isNewline).first.map(String.init) ?? "it did not say why"
-                throw LaunchError(.notStarted, "the service manager could not start \(command.program): \(said)")
+                throw LaunchError("the service manager could not start \(command.program): \(said)")
             }
             return unit
         }

@@ -59,7 +59,7 @@ package struct ApplicationManifest: Sendable, Hashable {
             associatedDomains.count, atMost: ManifestBounds.associatedDomains, "associated domains")
         try ManifestCheck.count(readableVersions.statements.count, atMost: ManifestBounds.types, "stated versions")
         for type in readableVersions.statements.keys.sorted() where !types.contains(type) {
-            throw .malformed("it states versions of \"\(type)\", which is none of the types that it continues")
+            throw .init("it states versions of \"\(type)\", which is none of the types that it continues")
         }
         try ManifestCheck.command(command)
         try desktopEntry.map { (id) throws(ApplicationManifestError) in try ManifestCheck.desktopEntry(id) }
@@ -121,7 +121,7 @@ package struct ReadableVersions: Sendable, Hashable {
         if parts.count <= 2, let oldest = parts[0], let newest = parts[parts.count - 1], oldest <= newest {
             return oldest...newest
         }
-        throw .malformed("\"\(text)\" is no versions of \(type): write 2, or 1-3 for the oldest and the newest")
+        throw .init("\"\(text)\" is no versions of \(type): write 2, or 1-3 for the oldest and the newest")
     }
 
     /// A range as it is written.

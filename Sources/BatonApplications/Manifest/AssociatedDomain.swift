@@ -21,7 +21,7 @@ package struct AssociatedDomain: Sendable, Hashable, CustomStringConvertible {
     /// - Returns: `nil` for another service.
     package static func entry(_ text: String) throws(ApplicationManifestError) -> AssociatedDomain? {
         guard let colon = text.firstIndex(of: ":") else {
-            throw .malformed("the associated domain \"\(text)\" has no service: write \(service):\(text)")
+            throw .init("the associated domain \"\(text)\" has no service: write \(service):\(text)")
         }
         guard text[..<colon] == service else { return nil }
         return try AssociatedDomain(String(text[text.index(after: colon)...]))
@@ -32,13 +32,13 @@ package struct AssociatedDomain: Sendable, Hashable, CustomStringConvertible {
     package init(_ text: String) throws(ApplicationManifestError) {
         var name = text.prefix { $0 != "?" }
         guard !name.contains(":") else {
-            throw .malformed("the domain \"\(text)\" has a port, and no page is matched by its port: leave it out")
+            throw .init("the domain \"\(text)\" has a port, and no page is matched by its port: leave it out")
         }
         isWildcard = name.hasPrefix("*.")
         if isWildcard { name = name.dropFirst(2) }
         // Nobody speaks for all of a top-level domain.
         guard let source = WebHost(name), !isWildcard || source.name.utf8.contains(UInt8(ascii: ".")) else {
-            throw .malformed("\"\(text)\" is no domain: write example.org, or *.example.org for every host beneath it")
+            throw .init("\"\(text)\" is no domain: write example.org, or *.example.org for every host beneath it")
         }
         self.source = source
     }

@@ -5,16 +5,16 @@ import SystemPackage
 /// The requirements on every manifest, from any kind of file.
 enum ManifestCheck {
     static func identifier(_ text: String) throws(ApplicationManifestError) {
-        guard !text.isEmpty else { throw .missing("it has no identifier") }
+        guard !text.isEmpty else { throw .init("it has no identifier") }
         guard DottedName.isIdentifier(text) else {
-            throw .malformed(
+            throw .init(
                 "\"\(text)\" is no identifier: one has up to \(ManifestBounds.identifier) letters, digits, dots, "
                     + "hyphens and underscores, such as org.example.editor")
         }
     }
 
     static func name(_ text: String) throws(ApplicationManifestError) {
-        guard !text.isEmpty else { throw .missing("it has no name") }
+        guard !text.isEmpty else { throw .init("it has no name") }
         try length(text, atMost: ManifestBounds.name, "name")
         try line(text, "name")
     }
@@ -27,7 +27,7 @@ enum ManifestCheck {
     static func activityTypes(_ types: [String]) throws(ApplicationManifestError) {
         try count(types.count, atMost: ManifestBounds.types, "activity types")
         for type in types where !DottedName.isActivityType(type) {
-            throw .malformed(
+            throw .init(
                 "\"\(type)\" is no activity type: one has up to \(ManifestBounds.typeName) letters, digits, dots, "
                     + "hyphens and underscores")
         }
@@ -39,7 +39,7 @@ enum ManifestCheck {
             for (kinds, noun) in [(type.fileExtensions, "file extension"), (type.contentTypes, "content type")] {
                 try count(kinds.count, atMost: ManifestBounds.documentKinds, noun + "s of one document type")
                 for kind in kinds {
-                    guard !kind.isEmpty else { throw .malformed("a \(noun) is empty") }
+                    guard !kind.isEmpty else { throw .init("a \(noun) is empty") }
                     try length(kind, atMost: ManifestBounds.documentKind, noun)
                     try line(kind, noun)
                 }
@@ -49,38 +49,38 @@ enum ManifestCheck {
 
     static func command(_ words: [String]) throws(ApplicationManifestError) {
         guard let program = words.first else { return }
-        guard !program.isEmpty else { throw .malformed("the program of its command is empty") }
+        guard !program.isEmpty else { throw .init("the program of its command is empty") }
         try count(words.count, atMost: ManifestBounds.words, "words of its command")
         let bytes = words.reduce(0) { $0 + $1.utf8.count + 1 }
         guard bytes <= ManifestBounds.command else {
-            throw .tooLarge("its command has \(bytes) bytes; \(ManifestBounds.command) is the most")
+            throw .init("its command has \(bytes) bytes; \(ManifestBounds.command) is the most")
         }
         // The system ends an argument there.
         guard words.allSatisfy({ !$0.utf8.contains(0) }) else {
-            throw .malformed("its command holds a character of code 0")
+            throw .init("its command holds a character of code 0")
         }
     }
 
     static func desktopEntry(_ id: String) throws(ApplicationManifestError) {
-        guard !id.isEmpty else { throw .malformed("the id of its desktop entry is empty") }
+        guard !id.isEmpty else { throw .init("the id of its desktop entry is empty") }
         try length(id, atMost: ManifestBounds.desktopEntry, "desktop entry's id")
         try line(id, "desktop entry's id")
     }
 
     static func count(_ count: Int, atMost bound: Int, _ nouns: String) throws(ApplicationManifestError) {
-        guard count <= bound else { throw .tooLarge("it has \(count) \(nouns); \(bound) is the most") }
+        guard count <= bound else { throw .init("it has \(count) \(nouns); \(bound) is the most") }
     }
 
     private static func length(_ text: String, atMost bound: Int, _ noun: String) throws(ApplicationManifestError) {
         guard text.utf8.count <= bound else {
-            throw .tooLarge("its \(noun) has \(text.utf8.count) bytes; \(bound) is the most")
+            throw .init("its \(noun) has \(text.utf8.count) bytes; \(bound) is the most")
         }
     }
 
     /// Names are printed and kept in files of lines.
     private static func line(_ text: String, _ noun: String) throws(ApplicationManifestError) {
         guard text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
-            throw .malformed("its \(noun) holds a control character")
+            throw .init("its \(noun) holds a control character")
         }
     }
 }
@@ -143,41 +143,20 @@ package enum DottedName {
 
 /// Why something is no manifest of an application, as a sentence about it that begins with a small letter.
 package struct ApplicationManifestError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kinds of faults.
-    package enum Code: Sendable {
-        /// Something that has to be there is not.
-        case missing
-        /// A value has not the required form.
-        case malformed
-        /// Something is over one of ``ManifestBounds``.
-        case tooLarge
-        /// A build variable such as `$(PRODUCT_NAME)` has no value.
-        case unresolved
-    }
-
-    package let code: Code
     /// The problem and, if it is not plain, the next step. It may quote the file: escape it before a terminal shows it.
-    package let problem: String
+    package let description: String
 
-    package init(_ code: Code, _ problem: String) {
-        self.code = code
-        self.problem = problem
+    package init(_ description: String) {
+        self.description = description
     }
-
-    package var description: String { problem }
-
-    static func missing(_ problem: String) -> Self { Self(.missing, problem) }
-    static func tooLarge(_ problem: String) -> Self { Self(.tooLarge, problem) }
-    static func malformed(_ problem: String) -> Self { Self(.malformed, problem) }
-    static func unresolved(_ problem: String) -> Self { Self(.unresolved, problem) }
 
     /// The file could not be opened or read.
     static func unreadable(_ error: Errno, _ subject: String = "it") -> Self {
         switch error {
-        case .fileTooLarge: tooLarge("\(subject) has over \(ManifestBounds.fileSize >> 10) KiB")
-        case .invalidArgument: malformed("\(subject) is no file")
-        case .noSuchFileOrDirectory: missing("\(subject) does not exist")
-        case _: malformed("\(subject) cannot be read (\(error))")
+        case .fileTooLarge: Self("\(subject) has over \(ManifestBounds.fileSize >> 10) KiB")
+        case .invalidArgument: Self("\(subject) is no file")
+        case .noSuchFileOrDirectory: Self("\(subject) does not exist")
+        case _: Self("\(subject) cannot be read (\(error))")
         }
     }
 }

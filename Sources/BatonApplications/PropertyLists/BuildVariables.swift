@@ -45,7 +45,7 @@ package struct BuildVariables: Sendable, Hashable {
                 continue
             }
             guard let end = rest.firstIndex(of: close) else {
-                throw .malformed("\"\(text.prefix(80))\" has a \(open) behind $ that is not closed")
+                throw .init("\"\(text.prefix(80))\" has a \(open) behind $ that is not closed")
             }
             resolved += try value(of: rest[..<end].dropFirst())
             rest = rest[end...].dropFirst()
@@ -61,7 +61,7 @@ package struct BuildVariables: Sendable, Hashable {
         let parts = reference.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         let name = parts[0]
         guard var value = values[name] else {
-            throw .unresolved(
+            throw .init(
                 ["AppIdentifierPrefix", "TeamIdentifierPrefix", "DEVELOPMENT_TEAM"].contains(name)
                     ? "$(\(name)) has no value: give the team with --team TEAM"
                     : "$(\(name)) has no value: give it with --set \(name)=VALUE")
@@ -82,7 +82,7 @@ package struct BuildVariables: Sendable, Hashable {
         case "lower": return value.lowercased()
         case "upper": return value.uppercased()
         case _:
-            throw .unresolved(
+            throw .init(
                 "$(\(name):\(modifier)) changes the value in a way that is not known here: write the value itself "
                     + "into a copy of the file")
         }
@@ -100,7 +100,7 @@ package struct BuildVariables: Sendable, Hashable {
 
     private static func checkSize(_ text: String) throws(ApplicationManifestError) {
         guard text.utf8.count <= sizeBound else {
-            throw .tooLarge("a text becomes over \(sizeBound >> 10) KiB when its build variables are replaced")
+            throw .init("a text becomes over \(sizeBound >> 10) KiB when its build variables are replaced")
         }
     }
 }

@@ -132,7 +132,7 @@ package struct InfoPropertyList: Sendable {
             do throws(CommandLineSplitter.Problem) {
                 return try CommandLineSplitter.split(line)
             } catch {
-                throw .malformed(error.sentence(about: "its BatonCommand"))
+                throw .init(error.sentence(about: "its BatonCommand"))
             }
         }
     }
@@ -164,12 +164,12 @@ package struct InfoPropertyList: Sendable {
             return try PropertyListDecoder().decode(Value.self, from: Data(bytes))
         } catch DecodingError.typeMismatch(_, let context) {
             let place = context.codingPath.map { $0.intValue.map { "entry \($0 + 1)" } ?? $0.stringValue }
-            throw .malformed(
+            throw .init(
                 place.isEmpty
                     ? "\(subject) is a property list without a dictionary at its top"
                     : "\(subject) has another kind of value than expected in \(place.joined(separator: ", "))")
         } catch {
-            throw .malformed("\(subject) is no property list")
+            throw .init("\(subject) is no property list")
         }
     }
 }

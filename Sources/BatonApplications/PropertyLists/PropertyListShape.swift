@@ -9,13 +9,13 @@ enum PropertyListShape {
     /// - Parameter subject: names the list in errors.
     static func check(_ bytes: [UInt8], _ subject: String) throws(ApplicationManifestError) {
         guard bytes.starts(with: "bplist".utf8) ? isWholeBinary(bytes) : isXML(bytes) else {
-            throw .malformed("\(subject) is no property list")
+            throw .init("\(subject) is no property list")
         }
         let containers = bytes.split(separator: UInt8(ascii: "<")).count { tag in
             ["array", "dict", "plist"].contains { tag.starts(with: $0.utf8) }
         }
         guard containers <= containerBound else {
-            throw .tooLarge("\(subject) has too many arrays and dictionaries to be an application's property list")
+            throw .init("\(subject) has too many arrays and dictionaries to be an application's property list")
         }
     }
 

@@ -72,7 +72,7 @@ package enum ApplicationRegistryError: Error, Sendable, Hashable, CustomStringCo
 
     package var description: String {
         switch self {
-        case .unusable(let error): "the manifest cannot be kept: \(error.problem)"
+        case .unusable(let error): "the manifest cannot be kept: \(error)"
         case .full(let folder):
             "\(ApplicationRegistry.applicationBound) applications are registered in \(folder), which is the most: "
                 + "remove one first"

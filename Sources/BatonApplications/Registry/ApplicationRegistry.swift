@@ -48,7 +48,7 @@ package struct ApplicationRegistry: Sendable {
             switch content {
             case .success(let manifest): add(manifest, at: path)
             case .failure(let error):
-                result.problems.append(InstalledApplications.Problem(path: path, reason: error.problem))
+                result.problems.append(InstalledApplications.Problem(path: path, reason: error.description))
             }
         }
         result.applications.sort { ($0.name, $0.identifier) < ($1.name, $1.identifier) }
@@ -102,13 +102,13 @@ package struct ApplicationRegistry: Sendable {
             bytes = try DurableFile.read(path, limit: ManifestBounds.fileSize, isOwnersOnly: true)
         } catch {
             if error == .permissionDenied || error == .notPermitted {
-                throw .malformed("others could write to it, or it cannot be read: chown it to you and chmod it 600")
+                throw .init("others could write to it, or it cannot be read: chown it to you and chmod it 600")
             }
             throw .unreadable(error)
         }
         let manifest = try RegisteredManifest.decode(bytes)
         guard path.lastComponent?.string == fileName(of: manifest.identifier) else {
-            throw .malformed("it is the manifest of \(manifest.identifier), and belongs into a file of that name")
+            throw .init("it is the manifest of \(manifest.identifier), and belongs into a file of that name")
         }
         return manifest
     }

@@ -48,10 +48,10 @@ struct RegisteredManifest: Codable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(RegisteredManifest(manifest)) else {
-            throw .malformed("it cannot be written as JSON")
+            throw .init("it cannot be written as JSON")
         }
         guard data.count < ManifestBounds.fileSize else {
-            throw .tooLarge("it has \(data.count) bytes as JSON; \(ManifestBounds.fileSize - 1) is the most")
+            throw .init("it has \(data.count) bytes as JSON; \(ManifestBounds.fileSize - 1) is the most")
         }
         return Array(data) + [UInt8(ascii: "\n")]
     }
@@ -60,13 +60,13 @@ struct RegisteredManifest: Codable {
         let decoder = JSONDecoder()
         let data = Data(bytes)
         guard let version = try? decoder.decode(Version.self, from: data) else {
-            throw .malformed("it is not the JSON that `baton applications register` wrote: register it again")
+            throw .init("it is not the JSON that `baton applications register` wrote: register it again")
         }
         guard version.format == format else {
-            throw .malformed("it has format \(version.format), which a newer Baton wrote: register it again")
+            throw .init("it has format \(version.format), which a newer Baton wrote: register it again")
         }
         guard let content = try? decoder.decode(RegisteredManifest.self, from: data) else {
-            throw .malformed("something is missing in it, or is no text: register it again")
+            throw .init("something is missing in it, or is no text: register it again")
         }
         return try content.manifest()
     }

@@ -122,7 +122,7 @@ enum BridgeManifest {
             return try InfoPropertyList(reading: path).manifest(source: path)
         } catch {
             throw CommandError(
-                .usage, code: "manifest", "\(path.shown): \(SafeText.escaped(error.problem))")
+                .usage, code: "manifest", "\(path.shown): \(SafeText.escaped(error.description))")
         }
     }
 }

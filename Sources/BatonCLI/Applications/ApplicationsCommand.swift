@@ -120,7 +120,7 @@ struct ApplicationsRegisterCommand: ParsableCommand {
             manifest = try list.manifest(command: words, team: team?.text, variables: variables, source: path)
         } catch {
             throw CommandError(
-                .usage, code: "manifest", "\(path.shown): \(SafeText.escaped(error.problem))")
+                .usage, code: "manifest", "\(path.shown): \(SafeText.escaped(error.description))")
         }
         guard !manifest.command.isEmpty else {
             throw CommandError.usage(

@@ -31,13 +31,13 @@ package struct SiteAssociation: Sendable, Hashable {
     ///   type in place of the list.
     package init(_ file: [UInt8]) throws(SiteAssociationError) {
         guard file.count <= Self.maximumBytes else {
-            throw SiteAssociationError(.tooLarge, "its file is larger than \(Self.maximumBytes >> 10) KiB")
+            throw SiteAssociationError("its file is larger than \(Self.maximumBytes >> 10) KiB")
         }
         if let problem = JSONShape.problem(of: file, depth: Self.maximumDepth, string: Self.maximumStringLength) {
-            throw SiteAssociationError(.malformed, "its file \(problem)")
+            throw SiteAssociationError("its file \(problem)")
         }
         guard let content = try? JSONDecoder().decode(Content.self, from: Data(file)) else {
-            throw SiteAssociationError(.malformed, "its file is not the JSON that it should be")
+            throw SiteAssociationError("its file is not the JSON that it should be")
         }
         applications = Set((content.activitycontinuation?.apps ?? []).filter(Self.isIdentifier))
     }

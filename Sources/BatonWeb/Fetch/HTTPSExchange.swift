@@ -45,9 +45,9 @@ final class HTTPSExchange {
         isCancelled: @escaping () -> Bool
     ) throws(SiteAssociationError) {
         guard let curl = CURLLibrary.shared else {
-            throw SiteAssociationError(.library, "libcurl is not installed (the package libcurl4)")
+            throw SiteAssociationError("libcurl is not installed (the package libcurl4)")
         }
-        guard let handle = curl.makeHandle() else { throw SiteAssociationError(.library, "libcurl makes no handle") }
+        guard let handle = curl.makeHandle() else { throw SiteAssociationError("libcurl makes no handle") }
         self.curl = curl
         self.handle = handle
         self.host = host
@@ -55,7 +55,7 @@ final class HTTPSExchange {
         self.deadline = deadline
         self.isCancelled = isCancelled
         guard setProtocol(), setTrust(), setRoute(), setCallbacks() else {
-            throw SiteAssociationError(.library, "libcurl lacks something that this needs")
+            throw SiteAssociationError("libcurl lacks something that this needs")
         }
     }
 
@@ -73,7 +73,7 @@ final class HTTPSExchange {
         guard deadline >= now + 1_000_000 else { throw timedOut }
         guard set(CURLOPT_URL, "https://\(host)\(path)"),
             set(CURLOPT_TIMEOUT_MS, Int(min((deadline - now) / 1_000_000, UInt64(Int32.max))))
-        else { throw SiteAssociationError(.library, "libcurl does not take the address") }
+        else { throw SiteAssociationError("libcurl does not take the address") }
         let code = curl.perform(handle)
         var status = 0
         _ = curl.with { shim_curl_get_long($0, handle.pointer, CURLINFO_RESPONSE_CODE, &status) }
@@ -81,7 +81,7 @@ final class HTTPSExchange {
         case CURLE_OK, CURLE_HTTP_RETURNED_ERROR:
             // libcurl 7.88 accepts a status of any length from a server that says "HTTP/2" over HTTP/1.1.
             guard (0...999).contains(status) else {
-                throw SiteAssociationError(.insecure, "\(host) does not speak HTTPS: its status is no status")
+                throw SiteAssociationError("\(host) does not speak HTTPS: its status is no status")
             }
             return Answer(status: status, body: body)
         default: throw failure(code)
@@ -89,30 +89,29 @@ final class HTTPSExchange {
     }
 
     private var timedOut: SiteAssociationError {
-        SiteAssociationError(.timedOut, "\(host) did not answer in time")
+        SiteAssociationError("\(host) did not answer in time")
     }
 
     private func failure(_ code: CURLcode) -> SiteAssociationError {
-        if isCancelled() { return SiteAssociationError(.cancelled, "nobody waits for it any more") }
+        if isCancelled() { return SiteAssociationError("nobody waits for it any more") }
         let text = curl.text(of: code)
         switch code {
         case CURLE_WRITE_ERROR where isTooLarge:
-            return SiteAssociationError(.tooLarge, "\(host) sends more than \(SiteAssociation.maximumBytes >> 10) KiB")
+            return SiteAssociationError("\(host) sends more than \(SiteAssociation.maximumBytes >> 10) KiB")
         case CURLE_OPERATION_TIMEDOUT:
             return timedOut
         case CURLE_PEER_FAILED_VERIFICATION:
-            return SiteAssociationError(.certificateRefused, "the certificate of \(host) is not believed (\(text))")
+            return SiteAssociationError("the certificate of \(host) is not believed (\(text))")
         case CURLE_SSL_CONNECT_ERROR, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE,
             CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
-            return SiteAssociationError(.insecure, "\(host) does not speak HTTPS to the end (\(text))")
+            return SiteAssociationError("\(host) does not speak HTTPS to the end (\(text))")
         case CURLE_COULDNT_CONNECT:
             guard let refusedAddress else { break }
-            return SiteAssociationError(
-                .addressRefused, "\(host) is at \(refusedAddress), which is no address of the internet")
+            return SiteAssociationError("\(host) is at \(refusedAddress), which is no address of the internet")
         default:
             break
         }
-        return SiteAssociationError(.unreachable, "\(host) cannot be reached (\(text))")
+        return SiteAssociationError("\(host) cannot be reached (\(text))")
     }
 
     // MARK: - Settings

@@ -53,7 +53,7 @@ package final class SiteAssociationFetcher: Sendable {
     ///
     /// - Throws: ``SiteAssociationError``. After any error, no application belongs to the host.
     package func association(of host: WebHost) async throws(SiteAssociationError) -> SiteAssociation {
-        let cancelled = SiteAssociationError(.cancelled, "nobody waits for it any more")
+        let cancelled = SiteAssociationError("nobody waits for it any more")
         guard !Task.isCancelled else { throw cancelled }
         let configuration = configuration
         let deadline = MonotonicClock.deadline(after: configuration.time) ?? .max
@@ -61,7 +61,7 @@ package final class SiteAssociationFetcher: Sendable {
         try onThread {
             outcome.decide(Self.fetch(host, configuration, deadline) { outcome.isDecided })
         }
-        let late = SiteAssociationError(.timedOut, "\(host) did not answer in time")
+        let late = SiteAssociationError("\(host) did not answer in time")
         return try await outcome.value(
             ifCancelled: .failure(cancelled), within: configuration.time, else: .failure(late)
         ).get()
@@ -76,7 +76,7 @@ package final class SiteAssociationFetcher: Sendable {
             running += 1
             return true
         }
-        guard isFree else { throw SiteAssociationError(.busy, "too many sites are asked at once") }
+        guard isFree else { throw SiteAssociationError("too many sites are asked at once") }
         do {
             try BlockingExecutor(name: "baton-web").submit { [self] in
                 work()
@@ -84,7 +84,7 @@ package final class SiteAssociationFetcher: Sendable {
             }
         } catch {
             running.withLock { $0 -= 1 }
-            throw SiteAssociationError(.busy, "this machine has no thread to spare")
+            throw SiteAssociationError("this machine has no thread to spare")
         }
     }
 
@@ -99,11 +99,11 @@ package final class SiteAssociationFetcher: Sendable {
                 switch answer.status {
                 case 200: return .success(try read(answer.body, of: host, configuration.anchors))
                 case 404: continue
-                case 300..<400: throw SiteAssociationError(.redirected, "\(host) sends elsewhere for its file")
-                default: throw SiteAssociationError(.notThere, "\(host) answers with status \(answer.status)")
+                case 300..<400: throw SiteAssociationError("\(host) sends elsewhere for its file")
+                default: throw SiteAssociationError("\(host) answers with status \(answer.status)")
                 }
             }
-            throw SiteAssociationError(.notThere, "\(host) has no apple-app-site-association")
+            throw SiteAssociationError("\(host) has no apple-app-site-association")
         } catch {
             return .failure(error)
         }
@@ -118,7 +118,7 @@ package final class SiteAssociationFetcher: Sendable {
         do throws(TLSError) {
             content = try CMSVerifier(trusting: anchors).content(of: file, signedFor: host.name)
         } catch {
-            throw SiteAssociationError(.signatureRefused, "the signature of its file is not believed: \(error)")
+            throw SiteAssociationError("the signature of its file is not believed: \(error)")
         }
         return try SiteAssociation(content)
     }

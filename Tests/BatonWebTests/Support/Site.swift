@@ -60,10 +60,33 @@ extension Result where Success == SiteAssociation, Failure == SiteAssociationErr
     }
 
     /// The reason why there is no list; nil if there is one.
-    var refusal: SiteAssociationError.Code? {
+    var refusal: Refusal? {
         switch self {
         case .success: nil
-        case .failure(let error): error.code
+        case .failure(let error): Refusal(error)
         }
+    }
+}
+
+/// The kinds of ``SiteAssociationError``, each by words that only its clauses have.
+enum Refusal: String, CaseIterable {
+    case unreachable = "cannot be reached"
+    case addressRefused = "no address of the internet"
+    case timedOut = "did not answer in time"
+    case certificateRefused = "the certificate of"
+    case insecure = "does not speak HTTPS"
+    case redirected = "sends elsewhere"
+    case notThere = "answers with status"
+    case nowhere = "has no apple-app-site-association"
+    case tooLarge = "sends more than"
+    case fileTooLarge = "its file is larger"
+    case signatureRefused = "the signature of its file"
+    case malformed = "its file"
+    case busy = "too many sites"
+    case cancelled = "nobody waits"
+
+    init?(_ error: SiteAssociationError) {
+        guard let kind = Self.allCases.first(where: { error.description.contains($0.rawValue) }) else { return nil }
+        self = kind == .nowhere ? .notThere : kind == .fileTooLarge ? .tooLarge : kind
     }
 }
