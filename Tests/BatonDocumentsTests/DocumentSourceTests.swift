@@ -25,8 +25,8 @@ struct DocumentSourceTests {
         let source = try DocumentSource.inspect(path)
         #expect(source.size == 3)
         #expect(source.label.bytes == Array("run.sh".utf8))
-        #expect(source.permissions == 0o751)
-        #expect(source.identity == (try DocumentSource.inspect(path)).identity)
+        #expect(try DocumentScan.scan(path).tree[0].permissions == 0o751)
+        #expect(source == (try DocumentSource.survey(path)))
         #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 

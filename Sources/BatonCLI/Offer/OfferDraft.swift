@@ -247,7 +247,7 @@ enum DocumentCheck {
     /// The sentence about entries of a folder that are not sent; `nil` if all are sent, and for files.
     static func leftOut(of paths: OfferedPaths) throws(CommandError) -> String? {
         do {
-            return try DocumentSource.survey(paths.document, paths.selection).folder?.leftOut.message
+            return try DocumentSource.survey(paths.document, paths.selection).leftOut.message
         } catch {
             throw unreadable(error.message)
         }

@@ -15,9 +15,9 @@ package struct ChunkCompressor: ~Copyable {
 
     /// A compressor.
     ///
-    /// - Throws: `noMemory`.
+    /// - Throws: if there is no memory for the context.
     package init() throws(CompressionError) {
-        guard let context = ZSTD_createCCtx() else { throw .noMemory }
+        guard let context = ZSTD_createCCtx() else { throw CompressionError() }
         self.context = context
         // The window is no larger than the content, whose size the context knows with each call.
         ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, Self.level)
@@ -61,9 +61,9 @@ package struct ChunkDecompressor: ~Copyable {
 
     /// A decompressor.
     ///
-    /// - Throws: `noMemory`.
+    /// - Throws: if there is no memory for the context.
     package init() throws(CompressionError) {
-        guard let context = ZSTD_createDCtx() else { throw .noMemory }
+        guard let context = ZSTD_createDCtx() else { throw CompressionError() }
         self.context = context
     }
 
@@ -76,51 +76,37 @@ package struct ChunkDecompressor: ~Copyable {
 
     /// Fills `content`, all of it, from one frame.
     ///
-    /// - Throws: what is wrong with the frame. The content is undefined then, and the decompressor can go on.
+    /// - Throws: for anything but one frame of this content. The content is undefined then, and the decompressor can go on.
     package mutating func decompress(
         _ frame: UnsafeRawBufferPointer, into content: UnsafeMutableRawBufferPointer
     ) throws(CompressionError) {
         try Self.checkHeader(frame)
         let size = ZSTD_getFrameContentSize(frame.baseAddress, frame.count)
-        guard size != baton_zstd_content_size_error() else { throw .notFrame }
-        guard size != baton_zstd_content_size_unknown(), size == UInt64(content.count) else { throw .wrongSize }
+        guard size != baton_zstd_content_size_error() else { throw CompressionError() }
+        guard size != baton_zstd_content_size_unknown(), size == UInt64(content.count) else { throw CompressionError() }
         let length = ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count)
-        guard ZSTD_isError(length) == 0, length == frame.count else { throw .badLength }
+        guard ZSTD_isError(length) == 0, length == frame.count else { throw CompressionError() }
         let made = ZSTD_decompressDCtx(context, content.baseAddress, content.count, frame.baseAddress, frame.count)
-        guard ZSTD_isError(made) == 0, made == content.count else { throw .damaged }
+        guard ZSTD_isError(made) == 0, made == content.count else { throw CompressionError() }
     }
 
     /// Looks at what libzstd's stable interface does not tell of a frame: RFC 8878, section 3.1.1.1.
     private static func checkHeader(_ frame: UnsafeRawBufferPointer) throws(CompressionError) {
         guard frame.count > 5, frame.loadUnaligned(as: UInt32.self) == UInt32(0xFD2F_B528).littleEndian else {
-            throw .notFrame
+            throw CompressionError()
         }
         let descriptor = frame[4]
         let (dictionary, reserved, isSingleSegment) = (descriptor & 3, descriptor & 8, descriptor & 0x20 != 0)
-        guard dictionary == 0, reserved == 0 else { throw .unsuitable }
+        guard dictionary == 0, reserved == 0 else { throw CompressionError() }
         // The window of a single segment is the content.
         guard !isSingleSegment else { return }
         let base = UInt64(1) << UInt64(10 + frame[5] >> 3)
-        guard base + base / 8 * UInt64(frame[5] & 7) <= windowLimit else { throw .unsuitable }
+        guard base + base / 8 * UInt64(frame[5] & 7) <= windowLimit else { throw CompressionError() }
     }
 }
 
 extension ChunkDecompressor: @unchecked Sendable {}  // reason: it alone owns its context, and it is not copied
 
-/// Why a compressed chunk was refused.
-///
-/// Each is the fault of the peer, or damage on the way.
-package enum CompressionError: Error, Sendable, Hashable {
-    /// The bytes do not begin with a Zstandard frame: something else, a skippable frame, a format from before 1.0.
-    case notFrame
-    /// The frame needs a dictionary, or a window larger than a chunk.
-    case unsuitable
-    /// The frame does not tell its content's size, or tells another one than the chunk has.
-    case wrongSize
-    /// The frame ends early, or something follows it.
-    case badLength
-    /// The frame's content cannot be made.
-    case damaged
-    /// There is no memory for the context.
-    case noMemory
-}
+/// A compressed chunk was refused, which is the fault of the peer or damage on the way, or there is no memory for a
+/// context.
+package struct CompressionError: Error, Sendable, Hashable {}

@@ -38,46 +38,23 @@ enum DeltaNumber {
     static func read(_ bytes: UnsafeRawBufferPointer, at position: inout Int) throws(DeltaError) -> UInt64 {
         var number: UInt64 = 0
         for index in 0..<maximumByteCount {
-            guard position < bytes.count else { throw .badNumber }
+            guard position < bytes.count else { throw DeltaError() }
             let byte = bytes[position]
             position += 1
             // The tenth byte has room for the 64th bit alone.
-            if index == maximumByteCount - 1, byte > 1 { throw .badNumber }
+            if index == maximumByteCount - 1, byte > 1 { throw DeltaError() }
             number |= UInt64(byte & 0x7F) << UInt64(7 * index)
             if byte < 0x80 {
-                guard byte > 0 || index == 0 else { throw .badNumber }
+                guard byte > 0 || index == 0 else { throw DeltaError() }
                 return number
             }
         }
-        throw .badNumber
+        throw DeltaError()
     }
 }
 
-/// An error in signatures or in a delta from another device.
-///
-/// Each is the fault of the peer and ends the request that they belong to, no more than that.
-package enum DeltaError: Error, Sendable, Hashable {
-    /// A batch is no whole number of signatures.
-    case truncatedSignature
-    /// More than `PieceSignature.limit` signatures.
-    case tooManySignatures
-    /// A piece of 0 bytes, larger than the maximum, or smaller than the minimum and not the last one of its file.
-    case badPieceLength
-    /// The files of a request are not told one after the other.
-    case badBasisOrder
-    /// A number in a delta that ends early, is longer than it has to be, or does not fit in 64 bits.
-    case badNumber
-    /// More than `DeltaDecoder.operationLimit` operations.
-    case tooManyOperations
-    /// An operation of 0 bytes, of more than the chunk still lacks, or a literal of more than the delta still has.
-    case badLength
-    /// A copy from a file that there is not, or from beyond its end.
-    case outsideBasis
-    /// The operations end before the chunk is whole.
-    case incomplete
-    /// There are bytes after the operation that ends the chunk.
-    case excess
-}
+/// Signatures or a delta from another device are no such, which ends the request that they belong to and no more.
+package struct DeltaError: Error, Sendable, Hashable {}
 
 /// Takes a delta apart into its operations, each checked before it is handed out.
 ///
@@ -111,17 +88,19 @@ package struct DeltaDecoder {
 
     /// The next operation; nil when the chunk is whole and the delta at its end.
     ///
-    /// - Throws: what is wrong with it. The decoder is then of no more use.
+    /// - Throws: for a number that is not in its form, more than ``operationLimit`` operations, one that goes beyond
+    ///   the chunk, the delta or a file, and for a chunk that is not whole at the end. The decoder is then of no more
+    ///   use.
     package mutating func next() throws(DeltaError) -> DeltaOperation? {
         guard position < bytes.count else {
-            guard remaining == 0 else { throw .incomplete }
+            guard remaining == 0 else { throw DeltaError() }
             return nil
         }
-        guard remaining > 0 else { throw .excess }
-        guard operationCount < Self.operationLimit else { throw .tooManyOperations }
+        guard remaining > 0 else { throw DeltaError() }
+        guard operationCount < Self.operationLimit else { throw DeltaError() }
         operationCount += 1
         let head = try DeltaNumber.read(bytes, at: &position)
-        guard let length = Int(exactly: head >> 1), length > 0, length <= remaining else { throw .badLength }
+        guard let length = Int(exactly: head >> 1), length > 0, length <= remaining else { throw DeltaError() }
         remaining -= length
         return head & 1 == 1 ? try copy(length) : try literal(length)
     }
@@ -129,14 +108,14 @@ package struct DeltaDecoder {
     private mutating func copy(_ length: Int) throws(DeltaError) -> DeltaOperation {
         let basis = try DeltaNumber.read(bytes, at: &position)
         let offset = try DeltaNumber.read(bytes, at: &position)
-        guard basis < UInt64(basisSizes.count) else { throw .outsideBasis }
+        guard basis < UInt64(basisSizes.count) else { throw DeltaError() }
         let size = basisSizes[Int(basis)]
-        guard offset <= size, UInt64(length) <= size - offset else { throw .outsideBasis }
+        guard offset <= size, UInt64(length) <= size - offset else { throw DeltaError() }
         return .copy(basis: Int(basis), offset: offset, length: length)
     }
 
     private mutating func literal(_ length: Int) throws(DeltaError) -> DeltaOperation {
-        guard length <= bytes.count - position else { throw .badLength }
+        guard length <= bytes.count - position else { throw DeltaError() }
         defer { position += length }
         return .literal(UnsafeRawBufferPointer(rebasing: bytes[position..<position + length]))
     }

@@ -55,12 +55,14 @@ package struct SignatureIndex: Sendable {
     /// A piece that is there already is left out: the first place is as good.
     ///
     /// - Parameter basis: 0 at first, then the same as before or a larger one (a file without a piece may be left out).
-    /// - Throws: what is wrong with them. The index is then of no more use.
+    /// - Throws: for a part of a signature, more than `PieceSignature.limit` of them, files that do not rise, and a piece
+    ///   that has no bytes, is too large, or is too small and not the last of its file. The index is then of no more
+    ///   use.
     package mutating func append(_ batch: UnsafeRawBufferPointer, basis: Int) throws(DeltaError) {
-        guard batch.count.isMultiple(of: PieceSignature.byteCount) else { throw .truncatedSignature }
+        guard batch.count.isMultiple(of: PieceSignature.byteCount) else { throw DeltaError() }
         let count = batch.count / PieceSignature.byteCount
-        guard count <= PieceSignature.limit - signatureCount else { throw .tooManySignatures }
-        guard basis >= self.basis, basis <= Int(UInt32.max) else { throw .badBasisOrder }
+        guard count <= PieceSignature.limit - signatureCount else { throw DeltaError() }
+        guard basis >= self.basis, basis <= Int(UInt32.max) else { throw DeltaError() }
         if basis > self.basis {
             self.basis = basis
             offset = 0
@@ -83,7 +85,7 @@ package struct SignatureIndex: Sendable {
 
     private mutating func append(_ signature: PieceSignature) throws(DeltaError) {
         let length = Int(signature.length)
-        guard length > 0, length <= size.maximum, !isAtEnd else { throw .badPieceLength }
+        guard length > 0, length <= size.maximum, !isAtEnd else { throw DeltaError() }
         isAtEnd = length < size.minimum
         signatureCount += 1
         let place = place(of: signature.digest, length)

@@ -324,7 +324,7 @@ package final class OlderCopy: Sendable {
     private init(_ path: FilePath, leastSize: UInt64) throws(DocumentError) {
         (self.leastSize, paths, heldByteCount) = (leastSize, nil, 0)
         do {
-            content = .file(try BasisFile(try DocumentSource.open(path).takeFile()))
+            content = .file(try BasisFile(try DocumentScan.openFile(path)))
         } catch let error as DocumentError where error.code == .isFolder {
             do {
                 content = .folder(OpenEntry(.root, try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)))

@@ -31,9 +31,8 @@ package enum DocumentScan {
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        var document =
-            status.st_mode & S_IFMT == S_IFDIR || !selection.isAll
-            ? try scanFolder(path, selection, room) : try scanFile(path)
+        guard status.st_mode & S_IFMT == S_IFDIR || !selection.isAll else { return try scanFile(path) }
+        var document = try scanFolder(path, selection, room)
         document.identity = DocumentIdentity(FileIdentity(status), at: path, called: document.tree.label, selection)
         return document
     }
@@ -60,20 +59,55 @@ package enum DocumentScan {
         return try walk(path, label, selection, room)
     }
 
-    private static func scanFile(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
-        let opened = try DocumentSource.open(path)
-        let (source, status): (DocumentSource, stat)
+    /// Looks at a file that a user wants to offer, and makes sure that it can be read; see ``openFile(_:)``.
+    ///
+    /// - Throws: `missing`, `unreadable`, `readFailed`, `busy`, `isFolder`, `notRegularFile`, `noName`.
+    static func scanFile(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
+        let file = try openFile(path)
+        let status: stat
         do {
-            source = opened.source
-            status = try SystemCalls.status(of: opened.file)
+            status = try SystemCalls.status(of: file)
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        let identity = FileIdentity(status)
-        let file = DocumentEntry.File(status, identity)
+        let (label, identity) = (try DocumentLabel(of: path), FileIdentity(status))
         let tree = try DocumentTree(
-            file: file, called: source.label, modified: identity.modified, permissions: status.permissionBits)
-        return ScannedDocument(path: path, tree: tree, leftOut: .init())
+            file: DocumentEntry.File(status, identity), called: label, modified: identity.modified,
+            permissions: status.permissionBits)
+        var document = ScannedDocument(path: path, tree: tree, leftOut: .init())
+        document.identity = DocumentIdentity(identity, at: path, called: label)
+        return document
+    }
+
+    /// Opens a file that a user has named. Links are followed, because it is the user's own choice of path. A pipe or
+    /// device is never opened to find out what it is.
+    static func openFile(_ path: FilePath) throws(DocumentError) -> OwnedDescriptor {
+        do {
+            // Opening can have effects (a tape rewinds, a pipe waits), so the kind comes first. In the race that is
+            // left, O_NONBLOCK keeps a pipe from blocking and O_NOCTTY a terminal from taking over.
+            try requireRegular(SystemCalls.status(at: path), path)
+            let file = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+            let status = try SystemCalls.status(of: file)
+            try requireRegular(status, path)
+            // Files of the kernel (/proc) say 0 bytes and have more: they have no size that could be promised to a
+            // peer.
+            guard try status.st_size > 0 || SystemCalls.isEmpty(file) else {
+                throw DocumentError(.notRegularFile, path.displayed)
+            }
+            return file
+        } catch let error as DocumentError {
+            throw error
+        } catch let error as Errno {
+            throw DocumentError(openingFailed: error, path)
+        } catch {
+            throw DocumentError(.readFailed, path.displayed)
+        }
+    }
+
+    private static func requireRegular(_ status: stat, _ path: FilePath) throws(DocumentError) {
+        let kind = status.st_mode & S_IFMT
+        if kind == S_IFDIR { throw DocumentError(.isFolder, path.displayed) }
+        if kind != S_IFREG { throw DocumentError(.notRegularFile, path.displayed) }
     }
 
     private static func walk(

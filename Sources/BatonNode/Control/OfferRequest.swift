@@ -94,7 +94,7 @@ extension OfferedActivity {
             if !request.type.isEmpty {
                 request.type
             } else if let document {
-                document.folder == nil ? ActivityType.document : ActivityType.folder
+                document.isFolder ? ActivityType.folder : ActivityType.document
             } else {
                 request.webPageURL.isEmpty ? "" : ActivityType.browsingWeb
             }

@@ -127,7 +127,7 @@ struct UpstreamSignatures {
         do {
             try batch.pieces.withUnsafeBytes { try index?.append($0, basis: Int(batch.basis)) }
         } catch {
-            throw HandoffError(.invalidRequest, "the signatures cannot be read: \(error)")
+            throw HandoffError(.invalidRequest, "the signatures cannot be read")
         }
         return false
     }

@@ -124,20 +124,22 @@ struct ChunkCompressionTests {
         dictionary[4] |= 1
         var reserved = good
         reserved[4] |= 8
-        let refused: [(CompressionError, [UInt8])] = [
-            (.notFrame, []), (.notFrame, Array(good[..<5])), (.notFrame, [UInt8](repeating: 0, count: 100)),
-            (.notFrame, skippable), (.notFrame, skippable + good),
-            (.notFrame, [0x27, 0xB5, 0x2F, 0xFD] + good[4...]),
-            (.unsuitable, wide), (.unsuitable, dictionary), (.unsuitable, reserved),
-            (.wrongSize, try frame(text, [(ZSTD_c_contentSizeFlag, 0)])),
-            (.wrongSize, try frame(Array(text.dropLast()), [])), (.wrongSize, try frame(text + [1], [])),
-            (.wrongSize, try frame([UInt8](repeating: 0, count: 64 << 20), [(ZSTD_c_windowLog, 20)])),
-            (.unsuitable, try frame([UInt8](repeating: 0, count: 64 << 20), [(ZSTD_c_windowLog, 21)])),
-            (.badLength, good + [0]), (.badLength, good + skippable), (.badLength, good + good),
-            (.badLength, Array(good.dropLast())), (.badLength, Array(good[..<20])),
+        let refused: [[UInt8]] = [
+            [], Array(good[..<5]), [UInt8](repeating: 0, count: 100),
+            skippable, skippable + good,
+            [0x27, 0xB5, 0x2F, 0xFD] + good[4...],
+            wide, dictionary, reserved,
+            try frame(text, [(ZSTD_c_contentSizeFlag, 0)]),
+            try frame(Array(text.dropLast()), []), try frame(text + [1], []),
+            try frame([UInt8](repeating: 0, count: 64 << 20), [(ZSTD_c_windowLog, 20)]),
+            try frame([UInt8](repeating: 0, count: 64 << 20), [(ZSTD_c_windowLog, 21)]),
+            good + [0], good + skippable, good + good,
+            Array(good.dropLast()), Array(good[..<20]),
         ]
-        for (number, (error, bytes)) in refused.enumerated() {
-            #expect(throws: error, "case \(number)") { try content(of: bytes, size: size, with: &decompressor) }
+        for (number, bytes) in refused.enumerated() {
+            #expect(throws: CompressionError.self, "case \(number)") {
+                try content(of: bytes, size: size, with: &decompressor)
+            }
         }
         #expect(try content(of: good, size: size, with: &decompressor) == text)
     }
