@@ -12,8 +12,8 @@ import Glibc
 ///   times of what the try took. So tries take at most 2 % of the time.
 /// - Chunks are compressed if that takes at most 85 % of the plain time, and until it takes more than 95 %. Content
 ///   that no longer shrinks is sent plain again within a second.
-/// - If compressing leaves the link idle, nobody sees how fast the link is. Every 5 s it is then measured with plain
-///   chunks, for 0.1 s or four chunks, and for at most 2 % of the time.
+/// - If compressing leaves the link idle, nobody sees how fast the link is. So every 5 s chunks go plain again until the
+///   link is waited for and one is tried.
 ///
 /// A pure value: time comes in with every call, on a monotonic clock. Each stream of chunks has one.
 package struct CompressionPolicy: Sendable {
@@ -56,28 +56,23 @@ package struct CompressionPolicy: Sendable {
     }
 
     private enum Mode {
-        case plain(nextProbe: Instant)
-        /// One chunk was asked to be compressed at `start`.
-        case probing(start: Instant)
+        /// Chunks go plain, and one is tried at `nextTry`; `isTrying` until its outcome comes.
+        case plain(nextTry: Instant, isTrying: Bool)
         case compressing(nextMeasurement: Instant)
-        /// Sending plain chunks since `start`; `hasWaited` once the queues on the way are full.
-        case measuring(start: Instant, chunks: Int, hasWaited: Bool)
     }
 
     /// Seconds after which a chunk counts for 1/e.
     private static let memory = 0.2
-    /// The least times between two probes and between two measurements of the link.
-    private static let (probeInterval, measurementInterval) = (Duration.milliseconds(250), Duration.seconds(5))
-    /// The time after which a probe without an outcome counts as lost, as with a stream that was reset.
-    private static let lostProbe: Duration = .seconds(5)
-    /// Probing and measuring each take at most one part in so many of the time.
-    private static let probeShare = 50
+    /// The least times between two tries, and between two measurements of the link.
+    private static let (tryInterval, measurementInterval) = (Duration.milliseconds(250), Duration.seconds(5))
+    /// Plain chunks before the first try of a measurement.
+    private static let measurement = Duration.milliseconds(100)
+    /// Tries take at most one part in so many of the time.
+    private static let tryShare = 50
     /// The waiting share from which chunks are tried, and the one below which the link counts as idle.
     private static let (waitingShare, idleShare) = (0.3, 0.05)
     /// The part of the plain time that compressing may take: to begin, and to go on.
     private static let (beginning, going) = (0.85, 0.95)
-    /// The least time and the fewest chunks of a measurement.
-    private static let (measurement, measuredChunks) = (Duration.milliseconds(100), 4)
 
     private var mode: Mode
     private var last: Instant
@@ -88,24 +83,20 @@ package struct CompressionPolicy: Sendable {
 
     /// A policy for chunks that begin now.
     package init(now: Instant) {
-        mode = .plain(nextProbe: now)
+        mode = .plain(nextTry: now, isTrying: false)
         last = now
     }
 
-    /// Whether chunks are compressed at present. A probe does not count.
+    /// Whether chunks are compressed at present. A try does not count.
     package var isCompressing: Bool {
         if case .compressing = mode { true } else { false }
     }
 
     /// Whether to try to compress the next chunk. Outcomes of earlier chunks may still be untold.
     package mutating func shouldCompress(now: Instant) -> Bool {
-        switch mode {
-        case .compressing: return true
-        case .measuring: return false
-        case .plain(let nextProbe): guard now >= nextProbe, waitingShare >= Self.waitingShare else { return false }
-        case .probing(let start): guard now >= start + Self.lostProbe else { return false }
-        }
-        mode = .probing(start: now)
+        guard case .plain(let nextTry, _) = mode else { return true }
+        guard now >= nextTry, waitingShare >= Self.waitingShare else { return false }
+        mode = .plain(nextTry: now + Self.tryInterval, isTrying: true)
         return true
     }
 
@@ -115,40 +106,25 @@ package struct CompressionPolicy: Sendable {
         last = max(last, now)
         link.add(outcome, elapsed: elapsed, fading: elapsed)
         if outcome.compressing != nil {
-            if case .probing = mode { tries = Sums() }
+            if case .plain(_, true) = mode { tries = Sums() }
             // A chunk that shrank counts no longer than it would have taken plain: small records pass quickly.
             tries.add(outcome, elapsed: 0, fading: max(elapsed, linkCost * Double(outcome.contentSize)))
         }
         switch mode {
-        case .plain: updateLinkCost()
-        case .probing:
-            guard let took = outcome.compressing else { return updateLinkCost() }
+        case .plain(_, let isTrying):
+            guard isTrying, let took = outcome.compressing else { return updateLinkCost() }
             mode =
                 share <= Self.beginning
-                ? .compressing(nextMeasurement: now)
-                : .plain(nextProbe: now + max(Self.probeInterval, took * Self.probeShare))
+                ? .compressing(nextMeasurement: now + Self.measurementInterval)
+                : .plain(nextTry: now + max(Self.tryInterval, took * Self.tryShare), isTrying: false)
         case .compressing(let nextMeasurement):
             let isIdle = waitingShare < Self.idleShare
             if !isIdle { updateLinkCost() }
             if share > Self.going {
-                mode = .plain(nextProbe: now + Self.probeInterval)
+                mode = .plain(nextTry: now + Self.tryInterval, isTrying: false)
             } else if isIdle, now >= nextMeasurement {
                 link = Sums()
-                mode = .measuring(start: now, chunks: 0, hasWaited: false)
-            }
-        case .measuring(let start, let chunks, let hasWaited):
-            guard outcome.compressing == nil else { return }
-            if !hasWaited, waitingShare >= Self.waitingShare {
-                link = Sums()
-                mode = .measuring(start: now, chunks: 0, hasWaited: true)
-            } else if now >= start + Self.measurement, chunks + 1 >= Self.measuredChunks {
-                updateLinkCost()
-                let pause = max(Self.measurementInterval, (now - start) * Self.probeShare)
-                mode =
-                    share <= Self.beginning
-                    ? .compressing(nextMeasurement: now + pause) : .plain(nextProbe: now + Self.probeInterval)
-            } else {
-                mode = .measuring(start: start, chunks: chunks + 1, hasWaited: hasWaited)
+                mode = .plain(nextTry: now + Self.measurement, isTrying: false)
             }
         }
     }
