@@ -92,7 +92,7 @@ package struct ContentDigest: Sendable, Hashable {
     /// Bytes on the wire.
     package static let byteCount = 32
 
-    private let words: (UInt64, UInt64, UInt64, UInt64)
+    private let words: SIMD4<UInt64>
 
     /// The digest of these bytes.
     package init(of bytes: UnsafeRawBufferPointer) {
@@ -103,7 +103,7 @@ package struct ContentDigest: Sendable, Hashable {
 
     /// The digest that stands at `bytes`. There have to be 32 bytes.
     package init(wire bytes: UnsafeRawBufferPointer) {
-        words = bytes.loadUnaligned(as: (UInt64, UInt64, UInt64, UInt64).self)
+        words = bytes.loadUnaligned(as: SIMD4<UInt64>.self)
     }
 
     /// Writes the digest to the first 32 bytes of `bytes`.
@@ -111,12 +111,6 @@ package struct ContentDigest: Sendable, Hashable {
         let place = UnsafeMutableRawBufferPointer(rebasing: bytes[..<Self.byteCount])
         withUnsafeBytes(of: words) { place.copyMemory(from: $0) }
     }
-
-    /// Whether the two are the same.
-    package static func == (left: ContentDigest, right: ContentDigest) -> Bool { left.words == right.words }
-
-    /// Hashes the digest's first word, which is as good as all of them.
-    package func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
 }
 
 /// How large the pieces are that a file is cut into by its content, on average: a power of two, 16 KiB to 4 MiB.

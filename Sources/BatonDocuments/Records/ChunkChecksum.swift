@@ -64,24 +64,18 @@ struct InlineField {
     var checksum: ChunkChecksum { withUnsafeBytes(of: storage) { ChunkChecksum(canonical: $0) } }
 }
 
-/// Checksums of chunks that are all zeros: that of a whole chunk is computed once.
-final class ZeroChecksum {
-    private var whole: ChunkChecksum?
-
-    func of(_ size: Int) -> ChunkChecksum {
-        guard size == ChunkLayout.chunkSize else { return ChunkChecksum(ofZeros: size) }
-        let checksum = whole ?? ChunkChecksum(ofZeros: size)
-        whole = checksum
-        return checksum
-    }
-}
-
 extension ChunkChecksum {
-    /// The checksum of so many bytes of zeros, at most ``ChunkLayout/chunkSize``.
-    init(ofZeros count: Int) {
+    private static let wholeZeros = computed(ofZeros: ChunkLayout.chunkSize)
+
+    /// The checksum of so many bytes of zeros, at most ``ChunkLayout/chunkSize``. That of a whole chunk is computed once.
+    static func ofZeros(_ count: Int) -> ChunkChecksum {
+        count == ChunkLayout.chunkSize ? wholeZeros : computed(ofZeros: count)
+    }
+
+    private static func computed(ofZeros count: Int) -> ChunkChecksum {
         let zeros = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 16)
         defer { zeros.deallocate() }
         zeros.initializeMemory(as: UInt8.self, repeating: 0)
-        self.init(of: UnsafeRawBufferPointer(zeros))
+        return ChunkChecksum(of: UnsafeRawBufferPointer(zeros))
     }
 }

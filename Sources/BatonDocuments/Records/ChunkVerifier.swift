@@ -37,8 +37,6 @@ package struct ChunkVerifier: ~Copyable {
     package let layout: ChunkLayout
     /// Chunks found intact so far.
     package private(set) var verifiedChunkCount: UInt64 = 0
-    /// Bytes of the document in them.
-    package private(set) var verifiedByteCount: UInt64 = 0
     /// Records that have ended.
     private var recordCount: UInt64 = 0
     /// The bottleneck that the sender named last.
@@ -54,7 +52,6 @@ package struct ChunkVerifier: ~Copyable {
     /// Room for an encoded chunk and for its content, made when first needed.
     private var gathered: UnsafeMutableRawBufferPointer?
     private var decoded: UnsafeMutableRawBufferPointer?
-    private let zeroChecksum = ZeroChecksum()
 
     /// A verifier of the records of `ranges`, one range after the other; nil when the document has no such chunks.
     ///
@@ -196,7 +193,7 @@ package struct ChunkVerifier: ~Copyable {
         case .zstd, .delta: phase = .length(encoding, taken: 0)
         case .zeros:
             try handle(.zeros(chunk: chunk))
-            phase = .checksum(computed: zeroChecksum.of(size), taken: 0)
+            phase = .checksum(computed: .ofZeros(size), taken: 0)
         }
     }
 
@@ -234,7 +231,6 @@ package struct ChunkVerifier: ~Copyable {
         guard computed == field.checksum else { throw DocumentError(.checksumMismatch, subject) }
         let ended = chunk
         verifiedChunkCount += 1
-        verifiedByteCount += UInt64(size)
         beginRecord()
         try handle(.verified(chunk: ended, checksum: computed))
     }

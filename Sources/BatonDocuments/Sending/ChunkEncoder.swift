@@ -24,7 +24,6 @@ struct ChunkEncoder: ~Copyable {
     private var scratchBeside: UnsafeMutableRawBufferPointer?
     private var deltaFile: Int?
     private var bottleneck = Bottleneck.unknown
-    private let zeros = ZeroChecksum()
 
     /// - Parameters:
     ///   - encodings: what the receiver takes.
@@ -71,7 +70,7 @@ struct ChunkEncoder: ~Copyable {
         guard !isHole else {
             try file.requireUnchanged()
             record[0] = ChunkRecord.Encoding.zeros.rawValue
-            buffer.count += seal(record, ChunkRecord.headerSize, zeros.of(place.size))
+            buffer.count += seal(record, ChunkRecord.headerSize, .ofZeros(place.size))
             // The link may be waited for behind zeros too. Tens of thousands of them fit in a buffer: one stands for
             // all.
             if takesCompressed, pending.isEmpty { pending.append((0, 0, nil)) }

@@ -13,12 +13,6 @@ import SystemPackage
 /// Each file is compared with what was offered when it is opened and after every chunk. A folder arrives as it was
 /// offered; a file that was already sent may have changed since.
 package actor DocumentReader {
-    private enum State {
-        case reading
-        case ended
-        case failed(DocumentError)
-    }
-
     /// Encodings that the receiver takes besides plain content.
     package struct Encodings: Sendable {
         /// Bytes that it has already; nil when it has told none.
@@ -53,7 +47,8 @@ package actor DocumentReader {
     private var remaining: ArraySlice<Range<UInt64>>
     private var current: OpenedFile?
     private var encoder: ChunkEncoder
-    private var state = State.reading
+    /// What reading has failed with.
+    private var failure: DocumentError?
 
     /// The reader's own thread.
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -89,11 +84,8 @@ package actor DocumentReader {
     ///
     /// - Throws: what reading has failed with.
     package func hasMore() throws(DocumentError) -> Bool {
-        switch state {
-        case .reading: return !remaining.isEmpty
-        case .ended: return false
-        case .failed(let error): throw error
-        }
+        if let failure { throw failure }
+        return !remaining.isEmpty
     }
 
     /// Reads the next chunks' records into an empty buffer of `ChunkRecord.capacity`, if there are more: one whole
@@ -113,7 +105,7 @@ package actor DocumentReader {
             return try fill(buffer)
         } catch {
             close()
-            state = .failed(error)
+            failure = error
             throw error
         }
     }
@@ -146,7 +138,6 @@ package actor DocumentReader {
         current = nil
         files = nil
         remaining = []
-        state = .ended
     }
 
     /// Opens the document and its first file, so that a document that is gone shows before the answer.

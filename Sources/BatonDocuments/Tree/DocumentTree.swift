@@ -216,33 +216,14 @@ private struct PackedEntry: Sendable {
         case link
     }
 
-    /// Properties of an entry in one number. The lowest nine bits are the permissions.
-    private struct Flags: OptionSet {
-        let rawValue: UInt16
-
-        static let permissions = Flags(rawValue: 0o777)
-        static let hasPermissions = Flags(rawValue: 1 << 9)
-        static let isExecutable = Flags(rawValue: 1 << 10)
-        static let hasTime = Flags(rawValue: 1 << 11)
-
-        init(rawValue: UInt16) {
-            self.rawValue = rawValue
-        }
-
-        init(_ entry: DocumentEntry) {
-            self = []
-            if let permissions = entry.permissions {
-                formUnion(Flags(rawValue: permissions).intersection(.permissions).union(.hasPermissions))
-            }
-            if entry.file?.isExecutable == true { insert(.isExecutable) }
-            if entry.modified != nil { insert(.hasTime) }
-        }
-
-        var permissionBits: UInt16? { contains(.hasPermissions) ? intersection(.permissions).rawValue : nil }
-    }
+    /// Says that the origin told permissions, beside their nine bits.
+    private static let toldPermissions: UInt16 = 1 << 9
+    /// Stands for no time.
+    private static let noTime = UInt32.max
 
     let shape: Shape
-    private let flags: Flags
+    private let isExecutable: Bool
+    private let permissions: UInt16
     private let pathLength: UInt16
     private let targetLength: UInt16
     private let nanoseconds: UInt32
@@ -252,7 +233,8 @@ private struct PackedEntry: Sendable {
     private let version: FileVersion
 
     init(_ entry: DocumentEntry, _ names: inout [UInt8]) {
-        flags = Flags(entry)
+        isExecutable = entry.file?.isExecutable ?? false
+        permissions = entry.permissions.map { $0 & 0o777 | Self.toldPermissions } ?? 0
         nameStart = UInt32(names.count)
         pathLength = UInt16(entry.path.bytes.count)
         names += entry.path.bytes
@@ -271,7 +253,7 @@ private struct PackedEntry: Sendable {
         targetLength = UInt16(target.count)
         names += target
         seconds = entry.modified?.seconds ?? 0
-        nanoseconds = UInt32(clamping: entry.modified?.nanoseconds ?? 0)
+        nanoseconds = entry.modified.map { UInt32(clamping: min($0.nanoseconds, 999_999_999)) } ?? Self.noTime
     }
 
     /// The properties that make it another entry. A hole may be filled at any moment, and the time of a folder changes
@@ -279,12 +261,11 @@ private struct PackedEntry: Sendable {
     func appendState(to writer: inout FieldWriter, _ names: [UInt8]) {
         let kind: UInt64 =
             switch shape {
-            case .file, .sparseFile: flags.contains(.isExecutable) ? 1 : 0
+            case .file, .sparseFile: isExecutable ? 1 : 0
             case .folder: 2
             case .link: 3
             }
-        let permissions = UInt64(flags.intersection([.permissions, .hasPermissions]).rawValue)
-        writer.append(kind << 48 | permissions << 32 | UInt64(pathLength) << 16 | UInt64(targetLength))
+        writer.append(kind << 48 | UInt64(permissions) << 32 | UInt64(pathLength) << 16 | UInt64(targetLength))
         for number in [size, version.high, version.low] { writer.append(number) }
         writer.append(raw: names[Int(nameStart)..<Int(nameStart) + Int(pathLength) + Int(targetLength)])
     }
@@ -297,14 +278,14 @@ private struct PackedEntry: Sendable {
             case .file, .sparseFile:
                 .file(
                     .init(
-                        size: size, isExecutable: flags.contains(.isExecutable), isSparse: shape == .sparseFile,
+                        size: size, isExecutable: isExecutable, isSparse: shape == .sparseFile,
                         version: version))
             case .folder: .folder
             case .link: .link(LinkTarget(known: names[pathEnd..<pathEnd + Int(targetLength)]))
             }
         let time = FileIdentity.Time(seconds: seconds, nanoseconds: Int64(nanoseconds))
         return DocumentEntry(
-            path: path, kind: kind, modified: flags.contains(.hasTime) ? time : nil,
-            permissions: flags.permissionBits)
+            path: path, kind: kind, modified: nanoseconds == Self.noTime ? nil : time,
+            permissions: permissions == 0 ? nil : permissions & 0o777)
     }
 }

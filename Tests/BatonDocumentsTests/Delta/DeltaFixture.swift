@@ -15,14 +15,21 @@ struct DeltaFixture {
     init(bases: [[UInt8]], size: PieceSize = .smallest) throws {
         self.bases = bases
         index = SignatureIndex(size: size)
-        var builder = SignatureBuilder(size: size)
         for (number, basis) in bases.enumerated() {
-            var batch: [UInt8] = []
-            basis.withUnsafeBytes { builder.receive($0) { $0.append(to: &batch) } }
-            builder.finish { $0.append(to: &batch) }
+            let batch = try Self.signatures(of: basis, size: size)
             try index.append(batch, basis: number)
             signatureBytes += batch.count
         }
+    }
+
+    /// The wire form of the signatures of a file.
+    static func signatures(of content: [UInt8], size: PieceSize = .smallest) throws -> [UInt8] {
+        let folder = try ScratchFolder()
+        let file = try SystemCalls.open(folder.makeFile("basis", content), 0)
+        var reader = BasisReader(size: size)
+        var bytes: [UInt8] = []
+        while try reader.step(in: file, 0..<UInt64(content.count), appendingTo: &bytes) {}
+        return bytes
     }
 
     /// A chunk as it crosses.

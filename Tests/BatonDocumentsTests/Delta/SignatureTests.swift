@@ -22,9 +22,7 @@ struct SignatureTests {
     @Test func wireFormIsThatOfTheSpecification() throws {
         var generator = SeededGenerator(seed: 1)
         let content = generator.bytes(400_000)
-        var builder = SignatureBuilder(size: .smallest)
-        var bytes: [UInt8] = []
-        content.withUnsafeBytes { builder.receive($0) { $0.append(to: &bytes) } }
+        let bytes = try DeltaFixture.signatures(of: content)
         #expect(
             bytes[..<20].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
                 == "0000531f" + "572abb75e60a3425ef38b3ebccb175fd")
@@ -46,15 +44,21 @@ struct SignatureTests {
             while true {
                 let before = read.count
                 let goesOn = try reader.step(in: file, 0..<UInt64(size), appendingTo: &read)
-                #expect(read.count - before <= BasisReader.stepGrowth)
+                // Pieces of 4 KiB or more, and the last one of the file.
+                #expect(read.count - before <= (BasisReader.stepSize / 4096 + 1) * PieceSignature.byteCount)
                 guard goesOn else { break }
                 steps += 1
             }
             #expect(steps == size / BasisReader.stepSize + 1)
-            var builder = SignatureBuilder(size: .smallest)
             var whole: [UInt8] = []
-            content.withUnsafeBytes { builder.receive($0) { $0.append(to: &whole) } }
-            builder.finish { $0.append(to: &whole) }
+            var chunker = ContentDefinedChunker(size: .smallest)
+            var rest = content[...]
+            while !rest.isEmpty {
+                let length = rest.withUnsafeBytes { chunker.nextCut(in: $0) } ?? rest.count
+                let digest = rest.prefix(length).withUnsafeBytes { PieceDigest(of: $0) }
+                PieceSignature(length: UInt32(length), digest: digest).append(to: &whole)
+                rest = rest.dropFirst(length)
+            }
             #expect(read == whole, "\(generator)")
         }
         #expect(reader.takeProcessorTime() > .zero)

@@ -58,10 +58,7 @@ struct BasesTests {
     func everyRequest() async throws {
         let fixture = try ResumeFixture(seed: 54)
         let copy = try fixture.scratch.makeFile("older copy", fixture.content)
-        var expected: [UInt8] = []
-        var builder = SignatureBuilder(size: .smallest)
-        fixture.content.withUnsafeBytes { bytes in builder.receive(bytes) { $0.append(to: &expected) } }
-        builder.finish { $0.append(to: &expected) }
+        let expected = try DeltaFixture.signatures(of: fixture.content)
         let writer = try await DocumentWriter.create(
             fixture.tree, from: DocumentFixture.origin, in: try DestinationFolder(fixture.folder),
             ledger: try fixture.nextStart(), against: [copy])

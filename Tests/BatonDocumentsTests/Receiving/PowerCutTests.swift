@@ -78,7 +78,7 @@ struct PowerCutTests {
         for chunk in 0..<UInt64(150) {
             let checksum = try megabyte.withUnsafeBytes {
                 if chunk < 10 { try content.take(.content(chunk: chunk, offset: 0, bytes: $0)) }
-                return chunk < 10 ? ChunkChecksum(of: $0) : ChunkChecksum(ofZeros: 1 << 20)
+                return chunk < 10 ? ChunkChecksum(of: $0) : .ofZeros(1 << 20)
             }
             if chunk >= 10 { try content.take(.zeros(chunk: chunk)) }
             try content.take(.verified(chunk: chunk, checksum: checksum))

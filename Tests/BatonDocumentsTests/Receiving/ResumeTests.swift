@@ -159,7 +159,7 @@ struct ResumeTests {
         #expect(await writer.end() == 63 << 20)
         let unfinished = try #require(try fixture.ledger.unfinished().first)
         try DocumentFixture.damageLastEntry(ofJournal: fixture.ledger.journal(of: unfinished.record), of: 0..<63) { _ in
-            ChunkChecksum(ofZeros: ChunkLayout.chunkSize)
+            ChunkChecksum.ofZeros(ChunkLayout.chunkSize)
         }
         func damage(_ chunk: UInt64) throws {
             let part = fixture.folder.appending(try #require(fixture.names.first))
