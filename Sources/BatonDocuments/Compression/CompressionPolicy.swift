@@ -26,10 +26,10 @@ package struct CompressionPolicy: Sendable {
         /// The compressor's time, also for a failed try; nil without a try.
         package let compressing: Duration?
         /// The time since the outcome before in which the sender waited for the link.
-        package let waiting: Duration
+        package var waiting: Duration
 
         /// An outcome with these measures.
-        package init(contentSize: Int, wireSize: Int, compressing: Duration?, waiting: Duration) {
+        package init(contentSize: Int, wireSize: Int, compressing: Duration?, waiting: Duration = .zero) {
             self.contentSize = contentSize
             self.wireSize = wireSize
             self.compressing = compressing

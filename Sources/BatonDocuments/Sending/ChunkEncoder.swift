@@ -18,7 +18,7 @@ struct ChunkEncoder: ~Copyable {
     private let takesCompressed: Bool
     private var compressor: ChunkCompressor?
     /// Outcomes of the chunks since the caller told how long the link took, without that time.
-    private var pending: [(contentSize: Int, wireSize: Int, compressing: Duration?)] = []
+    private var pending: [CompressionPolicy.Outcome] = []
     private var scratch: UnsafeMutableRawBufferPointer?
     /// For what is compressed while what differs is in the other.
     private var scratchBeside: UnsafeMutableRawBufferPointer?
@@ -46,15 +46,9 @@ struct ChunkEncoder: ~Copyable {
     /// The next records are for a transfer that waits for this.
     mutating func begin(telling bottleneck: Bottleneck, linkWait: Duration) {
         self.bottleneck = bottleneck
-        var waiting = linkWait
-        for made in pending {
-            policy.record(
-                .init(
-                    contentSize: made.contentSize, wireSize: made.wireSize, compressing: made.compressing,
-                    waiting: waiting), now: now())
-            // All chunks of a buffer share one wait.
-            waiting = .zero
-        }
+        // All chunks of a buffer share one wait.
+        if !pending.isEmpty { pending[0].waiting = linkWait }
+        for outcome in pending { policy.record(outcome, now: now()) }
         pending.removeAll(keepingCapacity: true)
     }
 
@@ -73,7 +67,7 @@ struct ChunkEncoder: ~Copyable {
             buffer.count += seal(record, ChunkRecord.headerSize, .ofZeros(place.size))
             // The link may be waited for behind zeros too. Tens of thousands of them fit in a buffer: one stands for
             // all.
-            if takesCompressed, pending.isEmpty { pending.append((0, 0, nil)) }
+            if takesCompressed, pending.isEmpty { pending.append(.init(contentSize: 0, wireSize: 0, compressing: nil)) }
             times.disk += .nanoseconds(MonotonicClock.nanoseconds() - start)
             return
         }
@@ -119,14 +113,14 @@ struct ChunkEncoder: ~Copyable {
     ) -> Int? {
         let (start, size) = (now(), delta ?? content.count)
         guard policy.shouldCompress(now: start) else {
-            pending.append((size, size, nil))
+            pending.append(.init(contentSize: size, wireSize: size, compressing: nil))
             return nil
         }
         if compressor == nil { compressor = try? ChunkCompressor() }
         // The compressor gives up as soon as its room is full.
         let limit = delta.map { min($0 - 1, room.count) } ?? room.count
         let count = compressor?.compress(content, into: UnsafeMutableRawBufferPointer(rebasing: room[..<limit]))
-        pending.append((size, count ?? size, now() - start))
+        pending.append(.init(contentSize: size, wireSize: count ?? size, compressing: now() - start))
         return count
     }
 

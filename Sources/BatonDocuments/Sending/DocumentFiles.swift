@@ -53,17 +53,25 @@ final class DocumentFiles: Sendable {
             guard status.st_mode & S_IFMT == S_IFREG else { throw .noSuchFileOrDirectory }
             return OpenedFile(index, file, FileIdentity(status), called: name, isSparse: entry.file?.isSparse ?? false)
         } catch {
-            let code: DocumentError.Code =
-                switch error {
-                case .permissionDenied, .notPermitted: .unreadable
-                case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink,
-                    .noSuchAddressOrDevice, .isDirectory, .staleNFSFileHandle, .operationNotSupportedByDevice:
-                    .sourceChanged
-                case _ where error.isShortage: .busy
-                default: .readFailed
-                }
-            throw DocumentError(code, name, underlyingError: error)
+            throw DocumentError(lookingFailed: error, name)
         }
+    }
+}
+
+extension DocumentError {
+    /// The meaning of an error of looking at an entry of a document. An entry that is gone, or is something else by
+    /// now, was changed.
+    init(lookingFailed error: Errno, _ name: String) {
+        let code: Code =
+            switch error {
+            case .permissionDenied, .notPermitted: .unreadable
+            case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink, .invalidArgument,
+                .noSuchAddressOrDevice, .isDirectory, .staleNFSFileHandle, .operationNotSupportedByDevice:
+                .sourceChanged
+            case _ where error.isShortage: .busy
+            default: .readFailed
+            }
+        self.init(code, name, underlyingError: error)
     }
 }
 

@@ -161,19 +161,11 @@ struct FolderWalk {
         }
     }
 
-    /// The meaning of an error of looking at an entry. An entry that is gone, or is something else by now, was changed.
     private func failure(_ error: Errno, _ entry: EntryPath) -> DocumentError {
-        let code: DocumentError.Code =
-            switch error {
-            case .permissionDenied, .notPermitted: .unreadable
-            case .noSuchFileOrDirectory where selection.names.contains(entry.bytes): .missing
-            case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink, .invalidArgument,
-                .staleNFSFileHandle, .noSuchAddressOrDevice:
-                .sourceChanged
-            case _ where error.isShortage: .busy
-            default: .readFailed
-            }
-        return DocumentError(code, displayed(entry), underlyingError: error)
+        if error == .noSuchFileOrDirectory, selection.names.contains(entry.bytes) {
+            return DocumentError(.missing, displayed(entry), underlyingError: error)
+        }
+        return DocumentError(lookingFailed: error, displayed(entry))
     }
 
     private func displayed(_ entry: EntryPath) -> String {

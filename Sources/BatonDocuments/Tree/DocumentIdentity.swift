@@ -69,11 +69,7 @@ package struct DocumentIdentity: Sendable, Hashable {
         var writer = FieldWriter()
         writer.append((try? FileSystem(at: path))?.number ?? file.device)
         writer.append(file.inode)
-        return checksum(writer.bytes + rest)
-    }
-
-    private static func checksum(_ bytes: [UInt8]) -> [UInt8] {
-        let checksum = bytes.withUnsafeBytes { ChunkChecksum(of: $0) }
+        let checksum = (writer.bytes + rest).withUnsafeBytes { ChunkChecksum(of: $0) }
         return FileVersion(high: checksum.high, low: checksum.low).bytes
     }
 }

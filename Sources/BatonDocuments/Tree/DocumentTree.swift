@@ -195,14 +195,9 @@ package struct DocumentTree: Sendable {
             guard entry.path.follows(last) else { return false }
             guard entries[0].shape == .folder else { return false }
             let parent = entry.path.parent
-            // Whatever is open at this point lies on the way to the last entry.
             if parent == last { return lastIsFolder }
-            var open = last.parent
-            while open != parent {
-                guard !open.isRoot else { return false }
-                open = open.parent
-            }
-            return true
+            // Whatever is open at this point lies on the way to the last entry.
+            return parent.isRoot || last.bytes.starts(with: parent.bytes + [UInt8(ascii: "/")])
         }
     }
 }
@@ -272,7 +267,7 @@ private struct PackedEntry: Sendable {
 
     func unpacked(_ names: [UInt8]) -> DocumentEntry {
         let pathEnd = Int(nameStart) + Int(pathLength)
-        let path = EntryPath(known: names[Int(nameStart)..<pathEnd])
+        let path = EntryPath(unchecked: names[Int(nameStart)..<pathEnd])
         let kind: DocumentEntry.Kind =
             switch shape {
             case .file, .sparseFile:

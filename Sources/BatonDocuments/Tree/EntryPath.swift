@@ -16,12 +16,7 @@ package struct EntryPath: Sendable, Hashable, CustomStringConvertible {
     package static let root = EntryPath(unchecked: [])
 
     /// A path of bytes of which the caller knows that they are one.
-    init(unchecked bytes: [UInt8]) {
-        self.bytes = bytes
-    }
-
-    /// A path that was looked at before it was kept.
-    init(known bytes: ArraySlice<UInt8>) {
+    init(unchecked bytes: some Collection<UInt8>) {
         self.bytes = Array(bytes)
     }
 
@@ -63,7 +58,7 @@ package struct EntryPath: Sendable, Hashable, CustomStringConvertible {
     /// The folder that it is in; the root's is the root.
     package var parent: EntryPath {
         guard let slash = bytes.lastIndex(of: Self.slash) else { return .root }
-        return EntryPath(unchecked: Array(bytes[..<slash]))
+        return EntryPath(unchecked: bytes[..<slash])
     }
 
     /// Its names.
