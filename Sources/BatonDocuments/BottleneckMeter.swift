@@ -25,7 +25,6 @@ package struct BottleneckMeter: Sendable, Hashable {
     private var last: Instant
     private var current: Stage?
 
-    /// A meter that begins now.
     package init(now: Instant) {
         last = now
     }

@@ -9,7 +9,6 @@ package import SystemPackage
 package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The cause. The raw values are stable: they are printed by `--json` and may be written to logs.
     package enum Code: String, Sendable, Hashable, CaseIterable {
-        /// The document does not exist.
         case missing
         /// The document may not be read by this user.
         case unreadable
@@ -17,7 +16,6 @@ package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible
         case notRegularFile
         /// The path, such as `/`, ends in no name that the document could have on another device.
         case noName
-        /// The document is a folder.
         case isFolder
         /// The folder has more entries, or longer names in all, than a document may have.
         case tooManyEntries
@@ -67,7 +65,6 @@ package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible
         case cancelled
     }
 
-    /// The cause.
     package let code: Code
     /// The file or folder that it is about, for people: control characters are escaped.
     package let subject: String
@@ -147,7 +144,6 @@ package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible
         }
     }
 
-    /// The same as `message`.
     package var description: String { message }
 
     private var reason: String {

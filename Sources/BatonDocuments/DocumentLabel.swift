@@ -61,7 +61,6 @@ package struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
     /// The name for people, escaped.
     package var description: String { NameDisplay.escaped(bytes) }
 
-    /// The name as a path component.
     var component: FilePath.Component? {
         (bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { characters in
             characters.baseAddress.flatMap { FilePath.Component(platformString: $0) }

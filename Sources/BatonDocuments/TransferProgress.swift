@@ -56,7 +56,6 @@ package struct TransferProgress: Sendable, Hashable {
         samples.removeFirst(max(0, max(older - 1, samples.count - Self.sampleLimit)))
     }
 
-    /// Whether every byte is there.
     package var isComplete: Bool { bytes == total }
 
     /// The part that is done, 0 to 1; 1 for an empty document.

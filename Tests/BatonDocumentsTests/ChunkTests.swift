@@ -11,27 +11,27 @@ struct ChunkLayoutTests {
     let megabyte = UInt64(1 << 20)
 
     @Test func emptyDocumentHasNoChunk() throws {
-        let layout = try #require(ChunkLayout(documentSize: 0))
+        let layout = try #require(ChunkLayout(fileSizes: [0]))
         #expect(layout.chunkCount == 0)
         #expect(layout.byteCount(of: layout.allChunks) == 0)
         #expect(!layout.contains(0..<1))
     }
 
     @Test func lastChunkIsWhatIsLeft() throws {
-        let layout = try #require(ChunkLayout(documentSize: 2 * megabyte + 1))
+        let layout = try #require(ChunkLayout(fileSizes: [2 * megabyte + 1]))
         #expect(layout.chunkCount == 3)
         #expect(layout.size(of: 1) == 1 << 20)
         #expect(layout.size(of: 2) == 1)
         #expect(layout.offset(of: 2) == 2 * megabyte)
         #expect(layout.byteCount(of: 1..<3) == megabyte + 1)
-        #expect(try #require(ChunkLayout(documentSize: megabyte)).chunkCount == 1)
+        #expect(try #require(ChunkLayout(fileSizes: [megabyte])).chunkCount == 1)
     }
 
     @Test func largestFileOffsetIsTheBound() throws {
-        let layout = try #require(ChunkLayout(documentSize: UInt64(Int64.max)))
+        let layout = try #require(ChunkLayout(fileSizes: [UInt64(Int64.max)]))
         #expect(layout.size(of: layout.chunkCount - 1) == (1 << 20) - 1)
         #expect(layout.byteCount(of: layout.allChunks) == UInt64(Int64.max))
-        #expect(ChunkLayout(documentSize: UInt64(Int64.max) + 1) == nil)
+        #expect(ChunkLayout(fileSizes: [UInt64(Int64.max) + 1]) == nil)
     }
 
     @Test(arguments: [
@@ -61,7 +61,7 @@ struct ChunkVerifierTests {
         let zeros = DocumentFixture.record([UInt8](repeating: 0, count: megabyte), encoding: 1, saying: [])
         let cuts = [2, 3, 1000, megabyte + 1, megabyte + 2, megabyte + 3, DocumentFixture.recordSize]
         for cut in cuts + [DocumentFixture.recordSize + 2, DocumentFixture.recordSize + 40] {
-            let layout = try #require(ChunkLayout(documentSize: UInt64(content.count)))
+            let layout = try #require(ChunkLayout(fileSizes: [UInt64(content.count)]))
             let label = try #require(label)
             guard
                 var verifier = ChunkVerifier(layout: layout, ranges: [0..<2], label: label),
@@ -80,7 +80,7 @@ struct ChunkVerifierTests {
     func verify(
         _ wire: [UInt8], size: Int, chunks: Range<UInt64>? = nil, slices: (Int) -> Int
     ) throws -> (content: [UInt8], offsets: Bool, verified: [UInt64]) {
-        let layout = try #require(ChunkLayout(documentSize: UInt64(size)))
+        let layout = try #require(ChunkLayout(fileSizes: [UInt64(size)]))
         let chunks = chunks ?? layout.allChunks
         guard var verifier = ChunkVerifier(layout: layout, ranges: [chunks], label: try #require(label)) else {
             throw DocumentError(.badRange, "")
@@ -171,7 +171,7 @@ struct ChunkVerifierTests {
     }
 
     @Test func nothingIsAcceptedAfterAnError() async throws {
-        let layout = try #require(ChunkLayout(documentSize: 10))
+        let layout = try #require(ChunkLayout(fileSizes: [10]))
         guard var verifier = ChunkVerifier(layout: layout, ranges: [0..<1], label: try #require(label)) else { return }
         let bad = [UInt8](repeating: 0, count: 28)
         for expected in [DocumentError.Code.checksumMismatch, .cancelled] {
@@ -187,7 +187,7 @@ struct ChunkVerifierTests {
     }
 
     @Test func chunksBeyondTheDocumentAreRefused() throws {
-        let layout = try #require(ChunkLayout(documentSize: 10))
+        let layout = try #require(ChunkLayout(fileSizes: [10]))
         if ChunkVerifier(layout: layout, ranges: [0..<1, 0..<2], label: try #require(label)) != nil {
             Issue.record("a chunk that does not exist was accepted")
         }

@@ -17,7 +17,6 @@ import Glibc
 ///
 /// A pure value: time comes in with every call, on a monotonic clock. Each stream of chunks has one.
 package struct CompressionPolicy: Sendable {
-    /// The outcome of a chunk.
     package struct Outcome: Sendable, Hashable {
         /// Bytes that are sent without compression: the content or a delta of it.
         package let contentSize: Int
@@ -28,7 +27,6 @@ package struct CompressionPolicy: Sendable {
         /// The time since the outcome before in which the sender waited for the link.
         package var waiting: Duration
 
-        /// An outcome with these measures.
         package init(contentSize: Int, wireSize: Int, compressing: Duration?, waiting: Duration = .zero) {
             self.contentSize = contentSize
             self.wireSize = wireSize
@@ -144,6 +142,5 @@ package struct CompressionPolicy: Sendable {
 }
 
 extension Duration {
-    /// The duration in seconds.
     var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

@@ -17,7 +17,6 @@ package struct ContentDefinedChunker: Sendable, Hashable {
     /// How many bytes decide a cut.
     static let window = 64
 
-    /// How large pieces are.
     package let size: PieceSize
     /// Bytes of the piece that is under way. At the end of the file they are its last piece.
     package private(set) var pieceLength = 0

@@ -14,10 +14,8 @@ package enum DeltaOperation {
 
 /// Numbers as LEB128.
 enum DeltaNumber {
-    /// The most bytes of a number.
     static let maximumByteCount = 10
 
-    /// How many bytes a number takes.
     static func byteCount(of number: UInt64) -> Int {
         max(1, (UInt64.bitWidth - number.leadingZeroBitCount + 6) / 7)
     }
@@ -34,7 +32,6 @@ enum DeltaNumber {
         position += 1
     }
 
-    /// Reads a number.
     static func read(_ bytes: UnsafeRawBufferPointer, at position: inout Int) throws(DeltaError) -> UInt64 {
         var number: UInt64 = 0
         for index in 0..<maximumByteCount {

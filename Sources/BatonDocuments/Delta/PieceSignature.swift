@@ -15,7 +15,6 @@ package struct PieceSignature: Sendable, Hashable {
 
     /// Bytes of the piece, 1 to `PieceSize.maximum`.
     package let length: UInt32
-    /// The piece's digest.
     package let digest: PieceDigest
 
     /// The signature of a piece of this length and digest.
@@ -50,13 +49,11 @@ package struct PieceDigest: Sendable, Hashable {
     /// The next 8 bytes.
     package let low: UInt64
 
-    /// The digest of these two halves.
     package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
-    /// The digest of these bytes.
     package init(of bytes: UnsafeRawBufferPointer) {
         var hash = PieceHash()
         hash.update(bytes)
@@ -94,7 +91,6 @@ package struct ContentDigest: Sendable, Hashable {
 
     private let words: SIMD4<UInt64>
 
-    /// The digest of these bytes.
     package init(of bytes: UnsafeRawBufferPointer) {
         var hash = SHA256()
         hash.update(bufferPointer: bytes)

@@ -16,7 +16,6 @@ package struct ChunkChecksum: Sendable, Hashable {
         self.init { baton_xxh3_128(bytes.baseAddress, bytes.count, $0) }
     }
 
-    /// The checksum of these halves.
     init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low

@@ -9,7 +9,6 @@ import BatonProtocol
 /// first needed, and takes the content's place where it is smaller. Where there is both an older copy and a receiver
 /// that takes what is compressed, there are two such rooms, and the smaller of two encodings is sent.
 struct ChunkEncoder: ~Copyable {
-    /// Where the time went.
     var times = DocumentReader.Times()
 
     private var delta: DeltaEncoder?

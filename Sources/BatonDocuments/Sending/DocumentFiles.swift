@@ -16,7 +16,6 @@ final class DocumentFiles: Sendable {
         case folder(OwnedDescriptor)
     }
 
-    /// The entries of the document.
     let tree: DocumentTree
 
     private let root: Root

@@ -17,7 +17,6 @@ package actor DocumentReader {
     package struct Encodings: Sendable {
         /// Bytes that it has already; nil when it has told none.
         package var signatures: SignatureIndex?
-        /// Whether it takes compressed chunks.
         package var takesCompressed: Bool
 
         /// Plain content alone by default.
@@ -34,11 +33,9 @@ package actor DocumentReader {
         /// Comparing, compressing and checking.
         package var processor = Duration.zero
 
-        /// No time.
         package init() {}
     }
 
-    /// The document that is read.
     package nonisolated let document: ScannedDocument
 
     private nonisolated let executor: BlockingExecutor
@@ -47,10 +44,8 @@ package actor DocumentReader {
     private var remaining: ArraySlice<Range<UInt64>>
     private var current: OpenedFile?
     private var encoder: ChunkEncoder
-    /// What reading has failed with.
     private var failure: DocumentError?
 
-    /// The reader's own thread.
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     /// Opens a document for reading.
@@ -130,7 +125,6 @@ package actor DocumentReader {
         encoder = ChunkEncoder(encodings, now: now)
     }
 
-    /// Where the time went so far.
     package var times: Times { encoder.times }
 
     /// Closes the file; nothing is read from then on. Dropping the reader closes it as well.
@@ -184,7 +178,6 @@ package actor DocumentReader {
 }
 
 extension BlockingExecutor {
-    /// A thread for one document.
     static func forDocument(_ name: String) throws(DocumentError) -> BlockingExecutor {
         do {
             return try BlockingExecutor(name: name)

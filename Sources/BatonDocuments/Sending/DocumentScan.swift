@@ -147,7 +147,6 @@ extension DocumentEntry.File {
     /// inode is smaller. A compressed file is taken for one with holes, which only costs looking for zeros.
     private static let sparseMargin: Int64 = 4 << 10
 
-    /// A regular file, from its status.
     init(_ status: stat, _ identity: FileIdentity) {
         self.init(
             size: identity.size, isExecutable: status.st_mode & S_IXUSR != 0,

@@ -14,7 +14,6 @@ package struct DocumentSource: Sendable, Hashable {
     package let label: DocumentLabel
     /// Bytes: of a folder those of all files in it.
     package let size: UInt64
-    /// Whether it is a folder.
     package let isFolder: Bool
     /// The entries of the folder that will not be sent.
     package let leftOut: ScannedDocument.LeftOut
@@ -57,7 +56,6 @@ package struct FileIdentity: Sendable, Hashable {
         /// Nanoseconds within the second.
         package let nanoseconds: Int64
 
-        /// A time.
         package init(seconds: Int64, nanoseconds: Int64) {
             self.seconds = seconds
             self.nanoseconds = nanoseconds

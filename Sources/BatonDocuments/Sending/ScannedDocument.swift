@@ -9,7 +9,6 @@ package struct ScannedDocument: Sendable {
     package let path: FilePath
     /// The entries of the folder that belong to it.
     package let selection: DocumentSelection
-    /// Its entries.
     package let tree: DocumentTree
     /// Entries of the folder that will not be sent.
     package let leftOut: LeftOut

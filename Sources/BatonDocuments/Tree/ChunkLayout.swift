@@ -24,13 +24,6 @@ package struct ChunkLayout: Sendable, Hashable {
     /// Chunks of all files before each file, and at the end of all.
     private let firstChunks: [UInt64]
 
-    /// The layout of a document that is one file of `documentSize` bytes.
-    ///
-    /// - Returns: nil above 2^63 - 1 bytes, which no file can have.
-    package init?(documentSize: UInt64) {
-        self.init(fileSizes: CollectionOfOne(documentSize))
-    }
-
     /// The layout of a document of files of these sizes.
     ///
     /// - Returns: nil above 2^63 - 1 bytes in all: the largest file offset.
@@ -56,16 +49,13 @@ package struct ChunkLayout: Sendable, Hashable {
         return whole + (rest == 0 ? 0 : 1)
     }
 
-    /// How many files there are.
     package var fileCount: Int { fileStarts.count - 1 }
 
     /// Bytes of all files.
     package var documentSize: UInt64 { fileStarts[fileCount] }
 
-    /// How many chunks there are.
     package var chunkCount: UInt64 { firstChunks[fileCount] }
 
-    /// Every chunk.
     package var allChunks: Range<UInt64> { 0..<chunkCount }
 
     /// Bytes of a file. It has to exist.

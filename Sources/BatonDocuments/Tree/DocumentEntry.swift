@@ -4,11 +4,8 @@ import Glibc
 
 /// One entry of a document: the file or folder itself, or what is in the folder.
 package struct DocumentEntry: Sendable, Hashable {
-    /// The kind of an entry.
     package enum Kind: Sendable, Hashable {
-        /// A regular file.
         case file(File)
-        /// A folder.
         case folder
         /// A symbolic link that stays inside.
         case link(LinkTarget)
@@ -36,7 +33,6 @@ package struct DocumentEntry: Sendable, Hashable {
 
     /// Where it is in the document.
     package var path: EntryPath
-    /// Its kind.
     package var kind: Kind
     /// When its content last changed, of a link when it was made; nil where nobody said so.
     package var modified: FileIdentity.Time?
@@ -44,7 +40,6 @@ package struct DocumentEntry: Sendable, Hashable {
     /// origin does not say.
     package var permissions: UInt16?
 
-    /// An entry.
     package init(
         path: EntryPath, kind: Kind, modified: FileIdentity.Time? = nil, permissions: UInt16? = nil
     ) {
@@ -70,7 +65,6 @@ package struct DocumentEntry: Sendable, Hashable {
         return mode_t(permissions ?? (isExecutable ? 0o700 : 0o600)) & 0o777 & ~umask
     }
 
-    /// The file, where it is one.
     package var file: File? {
         switch kind {
         case .file(let file): file
@@ -83,7 +77,6 @@ package struct DocumentEntry: Sendable, Hashable {
 ///
 /// The same version of a file has the same bytes, but for the residue of ``FileIdentity``.
 package struct FileVersion: Sendable, Hashable {
-    /// Bytes of a version.
     package static let byteCount = 16
 
     /// The more significant half.
@@ -94,7 +87,6 @@ package struct FileVersion: Sendable, Hashable {
     /// A version that is never compared: of an origin that tells none.
     package static let none = FileVersion(high: 0, low: 0)
 
-    /// A version from its halves.
     package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low

@@ -14,7 +14,6 @@ package struct DocumentTree: Sendable {
     /// Bytes of which a checksum is made at once.
     private static let checksumStep = 16 << 10
 
-    /// The name that the document has.
     package let label: DocumentLabel
     /// How the bytes of its files are cut.
     package let layout: ChunkLayout
@@ -35,7 +34,6 @@ package struct DocumentTree: Sendable {
     /// Bytes of all files.
     package var size: UInt64 { layout.documentSize }
 
-    /// Whether it is a folder.
     package var isFolder: Bool { entries[0].shape == .folder }
 
     /// An entry, the document itself at 0. The index has to exist.

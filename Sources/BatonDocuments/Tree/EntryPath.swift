@@ -49,7 +49,6 @@ package struct EntryPath: Sendable, Hashable, CustomStringConvertible {
         return EntryPath(unchecked: bytes + [Self.slash] + name.bytes)
     }
 
-    /// Whether it is the document itself.
     package var isRoot: Bool { bytes.isEmpty }
 
     /// How many names it has: 0 for the document itself.
@@ -61,7 +60,6 @@ package struct EntryPath: Sendable, Hashable, CustomStringConvertible {
         return EntryPath(unchecked: bytes[..<slash])
     }
 
-    /// Its names.
     package var names: [ArraySlice<UInt8>] { bytes.split(separator: Self.slash) }
 
     /// The path for people, escaped.

@@ -55,7 +55,7 @@ enum MessagesTarget: FuzzTarget {
     }
 
     /// A document of seven chunks and a bit, of which another device wants some.
-    private static let layout = ChunkLayout(documentSize: 7 << 20 | 5)
+    private static let layout = ChunkLayout(fileSizes: [7 << 20 | 5])
 
     /// What is sent is what was asked for, and there; all else is refused.
     private static func check(_ request: WireDocumentRangesRequest) {
