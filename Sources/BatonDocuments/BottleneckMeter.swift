@@ -6,12 +6,7 @@ package import BatonProtocol
 ///
 /// A pure value: time comes in with every call, on a monotonic clock. The time of a stage counts for 1/e after
 /// ``memory``. A stage that hangs counts while it lasts, from ``patience`` on.
-package struct BottleneckMeter: Sendable, Hashable {
-    private struct Stage: Hashable {
-        let name: Bottleneck
-        let start: Instant
-    }
-
+package struct BottleneckMeter: Sendable {
     /// The time after which what a stage took counts for 1/e: 2 s.
     package static let memory: Duration = .seconds(2)
     /// Nothing is named before so much time was measured: 100 ms.
@@ -23,7 +18,7 @@ package struct BottleneckMeter: Sendable, Hashable {
     private var disk = 0.0
     private var processor = 0.0
     private var last: Instant
-    private var current: Stage?
+    private var current: (stage: Bottleneck, start: Instant)?
 
     package init(now: Instant) {
         last = now
@@ -48,14 +43,14 @@ package struct BottleneckMeter: Sendable, Hashable {
 
     /// A stage begins now, and the one before has ended: what that took is told by ``add(_:_:now:)``.
     package mutating func begin(_ stage: Bottleneck, now: Instant) {
-        current = Stage(name: stage, start: now)
+        current = (stage, now)
     }
 
     /// The stage that took most until now.
     package func bottleneck(now: Instant) -> Bottleneck {
         guard let current, now - current.start >= Self.patience else { return most }
         var meter = self
-        meter.add(current.name, now - current.start, now: now)
+        meter.add(current.stage, now - current.start, now: now)
         return meter.most
     }
 

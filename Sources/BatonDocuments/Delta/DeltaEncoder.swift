@@ -11,19 +11,13 @@ package struct DeltaEncoder: ~Copyable {
     /// Bytes that are read ahead at once.
     package static let aheadSize = 64 << 10
 
-    private enum Carried {
-        /// A piece began with the chunk's first byte.
-        case nothing
-        /// The first `length` bytes of the next chunk belong to a piece that was decided before.
-        case piece(SignatureIndex.Match?, length: Int)
-    }
-
     private let index: SignatureIndex
     private let ahead = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.aheadSize, alignment: 4096)
     private var chunker: ContentDefinedChunker
-    private var carried = Carried.nothing
+    /// The piece to which the first `length` bytes of the next chunk belong; nil if one begins with them.
+    private var carried: (match: SignatureIndex.Match?, length: Int)?
     /// Where the next chunk has to begin to go on with the pieces; nil when the pieces are of no more use.
-    private var nextOffset: UInt64?
+    private var next: (file: Int, offset: UInt64)?
 
     /// An encoder at the start of a file.
     package init(index: SignatureIndex) {
@@ -35,11 +29,6 @@ package struct DeltaEncoder: ~Copyable {
         ahead.deallocate()
     }
 
-    /// Begins another file: the next chunk is not a continuation, whatever its offset.
-    package mutating func beginFile() {
-        nextOffset = nil
-    }
-
     /// Writes the operations that make a chunk.
     ///
     /// A chunk that is not the continuation of the one before begins new pieces, and the cuts find back to those of the
@@ -47,7 +36,8 @@ package struct DeltaEncoder: ~Copyable {
     ///
     /// - Parameters:
     ///   - chunk: the chunk's content.
-    ///   - offset: where it begins in the file.
+    ///   - offset: where it begins in its file.
+    ///   - file: the file's number.
     ///   - room: where to write to. It need not be larger than the chunk.
     ///   - read: reads bytes of the file at an offset, to find where a piece ends that goes on after the chunk; returns
     ///     how many there are, 0 only at the end of the file.
@@ -55,14 +45,14 @@ package struct DeltaEncoder: ~Copyable {
     ///   less than the content: send that plain.
     /// - Throws: what `read` throws. The next chunk begins new pieces then.
     package mutating func encode<Failure: Error>(
-        _ chunk: UnsafeRawBufferPointer, at offset: UInt64, into room: UnsafeMutableRawBufferPointer,
+        _ chunk: UnsafeRawBufferPointer, at offset: UInt64, of file: Int, into room: UnsafeMutableRawBufferPointer,
         readingAhead read: (_ offset: UInt64, _ room: UnsafeMutableRawBufferPointer) throws(Failure) -> Int
     ) throws(Failure) -> Int? {
-        if nextOffset != offset {
+        if next?.file != file || next?.offset != offset {
             chunker.reset()
-            carried = .nothing
+            carried = nil
         }
-        nextOffset = nil
+        next = nil
         var writer = DeltaWriter(chunk, into: UnsafeMutableRawBufferPointer(rebasing: room[..<limit(chunk, room)]))
         takeCarried(&writer, chunk.count)
         let end = offset + UInt64(chunk.count)
@@ -73,11 +63,11 @@ package struct DeltaEncoder: ~Copyable {
                 writer.append(index.match(digest, length: length), length: length)
             } else {
                 let (digest, length) = try finishPiece(rest, end: end, read)
-                carried = .piece(index.match(digest, length: length), length: length)
+                carried = (index.match(digest, length: length), length)
                 takeCarried(&writer, rest.count)
             }
         }
-        nextOffset = end
+        next = (file, end)
         return writer.finish()
     }
 
@@ -89,15 +79,15 @@ package struct DeltaEncoder: ~Copyable {
 
     /// Tells what the chunk has of the piece that was decided before, and keeps the rest of it.
     private mutating func takeCarried(_ writer: inout DeltaWriter, _ available: Int) {
-        guard case .piece(let match, let length) = carried else { return }
+        guard let (match, length) = carried else { return }
         let taken = min(length, available)
         writer.append(match, length: taken)
         guard taken < length else {
-            carried = .nothing
+            carried = nil
             return
         }
         let rest = match.map { SignatureIndex.Match(basis: $0.basis, offset: $0.offset + UInt64(taken)) }
-        carried = .piece(rest, length: length - taken)
+        carried = (rest, length - taken)
     }
 
     /// Reads to the end of a piece of which the chunk has the start. The chunker has taken that.

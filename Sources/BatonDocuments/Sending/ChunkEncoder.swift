@@ -21,7 +21,6 @@ struct ChunkEncoder: ~Copyable {
     private var scratch: UnsafeMutableRawBufferPointer?
     /// For what is compressed while what differs is in the other.
     private var scratchBeside: UnsafeMutableRawBufferPointer?
-    private var deltaFile: Int?
     private var bottleneck = Bottleneck.unknown
 
     /// - Parameters:
@@ -127,13 +126,9 @@ struct ChunkEncoder: ~Copyable {
         of content: UnsafeRawBufferPointer, _ place: ChunkLayout.Place, _ file: OpenedFile
     ) throws(DocumentError) -> UnsafeRawBufferPointer? {
         guard delta != nil else { return nil }
-        if deltaFile != place.file {
-            delta?.beginFile()
-            deltaFile = place.file
-        }
         let room = Self.make(&scratch)
-        let count = try delta?.encode(content, at: place.offset, into: room) { (offset, room) throws(DocumentError) in
-            try file.readSome(into: room, at: offset)
+        let count = try delta?.encode(content, at: place.offset, of: place.file, into: room) {
+            (offset, room) throws(DocumentError) in try file.readSome(into: room, at: offset)
         }
         guard let count else { return nil }
         ContentDigest(of: content).write(

@@ -32,15 +32,21 @@ package enum DocumentScan {
             throw DocumentError(openingFailed: error, path)
         }
         guard status.st_mode & S_IFMT == S_IFDIR || !selection.isAll else { return try scanFile(path) }
-        var document = try scanFolder(path, selection, room)
-        document.identity = DocumentIdentity(FileIdentity(status), at: path, called: document.tree.label, selection)
+        var named = path
+        if path.lastComponent?.kind != .regular {
+            // `baton offer .` offers this folder under its own name.
+            guard let resolved = try? FileLookup.resolved(path) else { throw DocumentError(.noName, path.displayed) }
+            named = resolved
+        }
+        let label = try DocumentLabel(of: named)
+        var document = try scanFolder(path, label, selection, room)
+        document.identity = DocumentIdentity(FileIdentity(status), at: named, called: label, selection)
         return document
     }
 
     private static func scanFolder(
-        _ path: FilePath, _ selection: DocumentSelection, _ room: ByteReservation?
+        _ path: FilePath, _ label: DocumentLabel, _ selection: DocumentSelection, _ room: ByteReservation?
     ) throws(DocumentError) -> ScannedDocument {
-        let label = try label(ofFolder: path)
         for _ in 1..<attempts {
             do throws(DocumentError) {
                 let document = try walk(path, label, selection, room)
@@ -122,18 +128,6 @@ package enum DocumentScan {
         var walk = FolderWalk(path, label, selection, room)
         try walk.walk(root, at: .root)
         return try walk.finish()
-    }
-
-    /// The last name of the path, or of what it stands for: `baton offer .` offers this folder under its own name.
-    private static func label(ofFolder path: FilePath) throws(DocumentError) -> DocumentLabel {
-        if path.lastComponent?.kind == .regular { return try DocumentLabel(of: path) }
-        do {
-            return try DocumentLabel(of: try FileLookup.resolved(path))
-        } catch let error as DocumentError {
-            throw error
-        } catch {
-            throw DocumentError(.noName, path.displayed)
-        }
     }
 }
 

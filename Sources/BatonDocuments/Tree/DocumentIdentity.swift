@@ -23,7 +23,7 @@ package struct DocumentIdentity: Sendable, Hashable {
         self.place = place.count == Self.byteCount ? Array(place) : []
     }
 
-    /// The identity of what is at a path: checksums (XXH3-128) of numbers of the file system, which are no secret.
+    /// The identity of what is at a path that ends with a name: checksums (XXH3-128) of numbers of the file system, which are no secret.
     /// Each selection of entries is a document of its own, so that the part of one is not spent on another. Its names
     /// belong to its place, and nothing stands for the file.
     init(
@@ -31,16 +31,10 @@ package struct DocumentIdentity: Sendable, Hashable {
         _ selection: DocumentSelection = .all
     ) {
         let name = selection.names.reduce(label.bytes) { $0 + [UInt8(ascii: "/")] + $1 }
-        let place = Self.folder(of: path).flatMap { Self.checksum(of: name, in: $0) }
+        let folder = path.removingLastComponent()
+        let place = Self.checksum(of: name, in: folder.isEmpty ? "." : folder)
         let file = selection.isAll ? Self.checksum(of: document, at: path) : nil
         self.init(file: file ?? [], place: place ?? [])
-    }
-
-    /// The folder that a path's last name is in; nil where that cannot be told.
-    private static func folder(of path: FilePath) -> FilePath? {
-        let named = path.lastComponent?.kind == .regular ? path : try? FileLookup.resolved(path)
-        guard let folder = named?.removingLastComponent() else { return nil }
-        return folder.isEmpty ? "." : folder
     }
 
     /// Whether it is at the same place: the same file, or one that was put there.

@@ -20,7 +20,8 @@ final class HTTPSExchange {
     }
 
     private let curl: CURLLibrary
-    private let handle: CURLLibrary.OpaqueHandle
+    /// A `CURL *`.
+    private let handle: UnsafeMutableRawPointer
     private let host: WebHost
     private let configuration: SiteAssociationFetcher.Configuration
     /// On the clock of ``MonotonicClock``.
@@ -47,7 +48,7 @@ final class HTTPSExchange {
         guard let curl = CURLLibrary.shared else {
             throw SiteAssociationError("libcurl is not installed (the package libcurl4)")
         }
-        guard let handle = curl.makeHandle() else { throw SiteAssociationError("libcurl makes no handle") }
+        guard let handle = curl.functions.easy_init() else { throw SiteAssociationError("libcurl makes no handle") }
         self.curl = curl
         self.handle = handle
         self.host = host
@@ -60,8 +61,8 @@ final class HTTPSExchange {
     }
 
     deinit {
-        curl.end(handle)
-        curl.free(route)
+        curl.functions.easy_cleanup(handle)
+        curl.functions.slist_free_all(route)
     }
 
     /// Asks for a path, and waits for the answer.
@@ -74,9 +75,9 @@ final class HTTPSExchange {
         guard set(CURLOPT_URL, "https://\(host)\(path)"),
             set(CURLOPT_TIMEOUT_MS, Int(min((deadline - now) / 1_000_000, UInt64(Int32.max))))
         else { throw SiteAssociationError("libcurl does not take the address") }
-        let code = curl.perform(handle)
+        let code = curl.functions.easy_perform(handle)
         var status = 0
-        _ = curl.with { shim_curl_get_long($0, handle.pointer, CURLINFO_RESPONSE_CODE, &status) }
+        _ = curl.with { shim_curl_get_long($0, handle, CURLINFO_RESPONSE_CODE, &status) }
         switch code {
         case CURLE_OK, CURLE_HTTP_RETURNED_ERROR:
             // libcurl 7.88 accepts a status of any length from a server that says "HTTP/2" over HTTP/1.1.
@@ -94,7 +95,7 @@ final class HTTPSExchange {
 
     private func failure(_ code: CURLcode) -> SiteAssociationError {
         if isCancelled() { return SiteAssociationError("nobody waits for it any more") }
-        let text = curl.text(of: code)
+        let text = curl.functions.easy_strerror(code).map { String(cString: $0) } ?? "error"
         switch code {
         case CURLE_WRITE_ERROR where isTooLarge:
             return SiteAssociationError("\(host) sends more than \(SiteAssociation.maximumBytes >> 10) KiB")
@@ -118,7 +119,7 @@ final class HTTPSExchange {
 
     /// HTTPS of HTTP/1.1 alone, without anything that comes from the environment or a file of the user.
     private func setProtocol() -> Bool {
-        curl.with { shim_curl_set_https_only($0, handle.pointer) } == CURLE_OK
+        curl.with { shim_curl_set_https_only($0, handle) } == CURLE_OK
             && set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
             // The page that comes with an error is not read.
             && set(CURLOPT_FAILONERROR, 1) && set(CURLOPT_FOLLOWLOCATION, 0)
@@ -137,24 +138,24 @@ final class HTTPSExchange {
         case .certificates(let pem):
             let text = Array(pem.utf8)
             return set(CURLOPT_CAINFO, nil) && set(CURLOPT_CAPATH, nil)
-                && curl.with { shim_curl_set_authorities($0, handle.pointer, text, text.count) } == CURLE_OK
+                && curl.with { shim_curl_set_authorities($0, handle, text, text.count) } == CURLE_OK
         }
     }
 
     /// Where a test has its server. The name in the certificate and in the request stays the host's.
     private func setRoute() -> Bool {
         guard let server = configuration.server else { return true }
-        route = curl.makeList("::\(server)")
+        route = curl.functions.slist_append(nil, "::\(server)")
         return route != nil
-            && curl.with { shim_curl_set_pointer($0, handle.pointer, CURLOPT_CONNECT_TO, route) } == CURLE_OK
+            && curl.with { shim_curl_set_pointer($0, handle, CURLOPT_CONNECT_TO, route) } == CURLE_OK
     }
 
     private func set(_ option: CURLoption, _ value: Int) -> Bool {
-        curl.with { shim_curl_set_long($0, handle.pointer, option, value) } == CURLE_OK
+        curl.with { shim_curl_set_long($0, handle, option, value) } == CURLE_OK
     }
 
     private func set(_ option: CURLoption, _ text: String?) -> Bool {
-        curl.with { shim_curl_set_text($0, handle.pointer, option, text) } == CURLE_OK
+        curl.with { shim_curl_set_text($0, handle, option, text) } == CURLE_OK
     }
 
     // MARK: - Callbacks
@@ -164,22 +165,22 @@ final class HTTPSExchange {
         let owner = Unmanaged.passUnretained(self).toOpaque()
         return curl.with { functions in
             let pointers = [CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_XFERINFODATA, CURLOPT_OPENSOCKETDATA]
-            guard pointers.allSatisfy({ shim_curl_set_pointer(functions, handle.pointer, $0, owner) == CURLE_OK })
+            guard pointers.allSatisfy({ shim_curl_set_pointer(functions, handle, $0, owner) == CURLE_OK })
             else { return false }
             return shim_curl_set_data_function(
-                functions, handle.pointer, CURLOPT_WRITEFUNCTION,
+                functions, handle, CURLOPT_WRITEFUNCTION,
                 { bytes, size, count, owner in
                     HTTPSExchange.of(owner).takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
                 }) == CURLE_OK
                 && shim_curl_set_data_function(
-                    functions, handle.pointer, CURLOPT_HEADERFUNCTION,
+                    functions, handle, CURLOPT_HEADERFUNCTION,
                     { _, size, count, owner in HTTPSExchange.of(owner).takeHeader(size * count) }) == CURLE_OK
                 && shim_curl_set_progress_function(
-                    functions, handle.pointer, { owner, _, _, _, _ in HTTPSExchange.of(owner).isCancelled() ? 1 : 0 })
+                    functions, handle, { owner, _, _, _, _ in HTTPSExchange.of(owner).isCancelled() ? 1 : 0 })
                     == CURLE_OK
-                && shim_curl_set_long(functions, handle.pointer, CURLOPT_NOPROGRESS, 0) == CURLE_OK
+                && shim_curl_set_long(functions, handle, CURLOPT_NOPROGRESS, 0) == CURLE_OK
                 && shim_curl_set_socket_function(
-                    functions, handle.pointer,
+                    functions, handle,
                     { owner, _, address in
                         guard let address else { return shim_curl_no_socket() }
                         return HTTPSExchange.of(owner).openSocket(to: address)

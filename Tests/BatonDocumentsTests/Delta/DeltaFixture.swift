@@ -52,7 +52,6 @@ struct DeltaFixture {
     ) -> [Sent] {
         var sent: [Sent] = []
         var position = 0
-        encoder.beginFile()
         while position < target.count {
             let end = min(position + chunkSize(), target.count)
             sent.append(encode(position..<end, of: target, with: &encoder, ahead: ahead))
@@ -68,7 +67,7 @@ struct DeltaFixture {
         defer { room.deallocate() }
         return target.withUnsafeBytes { bytes in
             let count = encoder.encode(
-                UnsafeRawBufferPointer(rebasing: bytes[range]), at: UInt64(range.lowerBound), into: room
+                UnsafeRawBufferPointer(rebasing: bytes[range]), at: UInt64(range.lowerBound), of: 0, into: room
             ) { (offset, place) in
                 let count = min(ahead(), place.count, bytes.count - Int(offset))
                 UnsafeMutableRawBufferPointer(rebasing: place[..<count])

@@ -135,7 +135,7 @@ struct DeltaTests {
         content.withUnsafeBytes { bytes in
             let chunk = UnsafeRawBufferPointer(rebasing: bytes[..<100_000])
             #expect(throws: Failure.self) {
-                _ = try encoder.encode(chunk, at: 0, into: room) { (_, _) throws(Failure) in throw Failure() }
+                _ = try encoder.encode(chunk, at: 0, of: 0, into: room) { (_, _) throws(Failure) in throw Failure() }
             }
         }
         let sent = [
