@@ -162,7 +162,7 @@ struct ProcessLaunchTests {
         #expect(await problem(["plain"]).contains("cannot be run"))
         #expect(await problem(["folder"]).contains("cannot be run"))
         #expect(await problem(["broken"]).contains("could not be started"))
-        #expect(await problem(["cat"], needsTerminal: true, system: false).contains("wants a terminal"))
+        #expect(await problem(["cat"], needsTerminal: true, system: false).contains("there is no program"))
     }
 
     @Test("one that wants a terminal gets the desktop's")
