@@ -175,21 +175,16 @@ struct DeltaWriter {
             break
         case .literal(let range):
             let head = UInt64(range.count) << 1
-            guard reserve(DeltaNumber.byteCount(of: head) + range.count) else { return }
+            guard reserve(DeltaNumber.maximumByteCount + range.count) else { return }
             DeltaNumber.write(head, to: room, at: &count)
             UnsafeMutableRawBufferPointer(rebasing: room[count..<count + range.count])
                 .copyMemory(from: UnsafeRawBufferPointer(rebasing: content[range]))
             count += range.count
         case .copy(let match, let length):
-            let numbers = (UInt64(length) << 1 | 1, UInt64(match.basis), match.offset)
-            guard
-                reserve(
-                    DeltaNumber.byteCount(of: numbers.0) + DeltaNumber.byteCount(of: numbers.1)
-                        + DeltaNumber.byteCount(of: numbers.2))
-            else { return }
-            DeltaNumber.write(numbers.0, to: room, at: &count)
-            DeltaNumber.write(numbers.1, to: room, at: &count)
-            DeltaNumber.write(numbers.2, to: room, at: &count)
+            guard reserve(3 * DeltaNumber.maximumByteCount) else { return }
+            for number in [UInt64(length) << 1 | 1, UInt64(match.basis), match.offset] {
+                DeltaNumber.write(number, to: room, at: &count)
+            }
         }
     }
 

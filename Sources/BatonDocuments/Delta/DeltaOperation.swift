@@ -16,10 +16,6 @@ package enum DeltaOperation {
 enum DeltaNumber {
     static let maximumByteCount = 10
 
-    static func byteCount(of number: UInt64) -> Int {
-        max(1, (UInt64.bitWidth - number.leadingZeroBitCount + 6) / 7)
-    }
-
     /// Writes a number, which has to fit.
     static func write(_ number: UInt64, to bytes: UnsafeMutableRawBufferPointer, at position: inout Int) {
         var rest = number

@@ -48,7 +48,8 @@ package struct ChunkVerifier: ~Copyable {
     private var chunk: UInt64 = 0
     private var size = 0
     private var phase: Phase
-    private var field = InlineField()
+    /// The last bytes of the fields, big endian.
+    private var field: UInt128 = 0
     /// Room for an encoded chunk and for its content, made when first needed.
     private var gathered: UnsafeMutableRawBufferPointer?
     private var decoded: UnsafeMutableRawBufferPointer?
@@ -141,7 +142,7 @@ package struct ChunkVerifier: ~Copyable {
             try beginContent(handle)
         case .length(let encoding, let taken):
             guard takeField(&rest, taken, of: ChunkRecord.lengthSize, { .length(encoding, taken: $0) }) else { return }
-            let length = Int(field.number(ofBytes: ChunkRecord.lengthSize))
+            let length = Int(UInt32(truncatingIfNeeded: field))
             // The sender sends plain what does not become smaller.
             guard length > 0, length <= size else { throw DocumentError(.badRecord, subject) }
             phase = .payload(encoding, size: length, taken: 0)
@@ -177,17 +178,17 @@ package struct ChunkVerifier: ~Copyable {
     ) -> Bool {
         let piece = rest.prefix(size - taken)
         rest = rest.dropFirst(piece.count)
-        field.place(piece, at: taken)
+        for byte in piece { field = field << 8 | UInt128(byte) }
         phase = waiting(taken + piece.count)
         return taken + piece.count == size
     }
 
     private mutating func beginContent(_ handle: (Event) throws(DocumentError) -> Void) throws(DocumentError) {
-        guard let encoding = ChunkRecord.Encoding(rawValue: field.byte(at: 0)) else {
+        guard let encoding = ChunkRecord.Encoding(rawValue: UInt8(truncatingIfNeeded: field >> 8)) else {
             throw DocumentError(.badRecord, subject)
         }
         // An unknown value says nothing, and costs nothing.
-        senderBottleneck = Bottleneck(rawValue: field.byte(at: 1)) ?? .unknown
+        senderBottleneck = Bottleneck(rawValue: UInt8(truncatingIfNeeded: field)) ?? .unknown
         switch encoding {
         case .plain: phase = .content(taken: 0)
         case .zstd, .delta: phase = .length(encoding, taken: 0)
@@ -228,7 +229,9 @@ package struct ChunkVerifier: ~Copyable {
         _ computed: ChunkChecksum, _ handle: (Event) throws(DocumentError) -> Void
     ) throws(DocumentError) {
         recordCount += 1
-        guard computed == field.checksum else { throw DocumentError(.checksumMismatch, subject) }
+        let told = ChunkChecksum(
+            high: UInt64(truncatingIfNeeded: field >> 64), low: UInt64(truncatingIfNeeded: field))
+        guard computed == told else { throw DocumentError(.checksumMismatch, subject) }
         let ended = chunk
         verifiedChunkCount += 1
         beginRecord()

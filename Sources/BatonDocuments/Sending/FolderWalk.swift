@@ -73,7 +73,12 @@ struct FolderWalk {
     private mutating func take(
         _ name: [UInt8], in folder: borrowing OwnedDescriptor, at parent: EntryPath
     ) throws(DocumentError) {
-        let entry = try parent.below(name, of: path)
+        let entry: EntryPath
+        do {
+            entry = try parent.appending(try DocumentLabel(name))
+        } catch {
+            throw DocumentError(.tooDeep, "\(path.displayed)/\(error.subject)")
+        }
         do {
             let status = try SystemCalls.status(ofName: name, in: folder)
             let identity = FileIdentity(status)
@@ -170,16 +175,5 @@ struct FolderWalk {
 
     private func displayed(_ entry: EntryPath) -> String {
         entry.isRoot ? path.displayed : "\(path.displayed)/\(entry)"
-    }
-}
-
-extension EntryPath {
-    /// The path of a name that a folder of this machine has.
-    fileprivate func below(_ name: [UInt8], of path: FilePath) throws(DocumentError) -> EntryPath {
-        do {
-            return try appending(try DocumentLabel(name))
-        } catch {
-            throw DocumentError(.tooDeep, "\(path.displayed)/\(error.subject)")
-        }
     }
 }
