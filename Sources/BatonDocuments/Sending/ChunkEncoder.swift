@@ -77,7 +77,11 @@ struct ChunkEncoder: ~Copyable {
         let end: Int
         if let (encoding, payload) = try encoded(UnsafeRawBufferPointer(content), place, file) {
             record[0] = encoding.rawValue
-            end = put(payload, in: record)
+            record.storeBytes(
+                of: UInt32(payload.count).bigEndian, toByteOffset: ChunkRecord.headerSize, as: UInt32.self)
+            let start = ChunkRecord.headerSize + ChunkRecord.lengthSize
+            end = start + payload.count
+            UnsafeMutableRawBufferPointer(rebasing: record[start..<end]).copyMemory(from: payload)
         } else {
             record[0] = ChunkRecord.Encoding.plain.rawValue
             end = ChunkRecord.headerSize + place.size
@@ -134,17 +138,6 @@ struct ChunkEncoder: ~Copyable {
         ContentDigest(of: content).write(
             to: UnsafeMutableRawBufferPointer(rebasing: room[count..<count + ContentDigest.byteCount]))
         return UnsafeRawBufferPointer(rebasing: room[..<(count + ContentDigest.byteCount)])
-    }
-
-    /// Puts an encoded content after the header, with its length.
-    ///
-    /// - Returns: where the record goes on.
-    private func put(_ payload: UnsafeRawBufferPointer, in record: UnsafeMutableRawBufferPointer) -> Int {
-        record.storeBytes(
-            of: UInt32(payload.count).bigEndian, toByteOffset: ChunkRecord.headerSize, as: UInt32.self)
-        let start = ChunkRecord.headerSize + ChunkRecord.lengthSize
-        UnsafeMutableRawBufferPointer(rebasing: record[start..<start + payload.count]).copyMemory(from: payload)
-        return start + payload.count
     }
 
     /// Ends a record with its checksum.

@@ -36,17 +36,12 @@ package struct ChunkLayout: Sendable, Hashable {
         for size in fileSizes {
             guard size <= UInt64(Int64.max) - start else { return nil }
             start += size
-            chunk += Self.chunkCount(ofSize: size)
+            chunk += (size + UInt64(Self.chunkSize) - 1) / UInt64(Self.chunkSize)
             starts.append(start)
             chunks.append(chunk)
         }
         fileStarts = starts
         firstChunks = chunks
-    }
-
-    private static func chunkCount(ofSize size: UInt64) -> UInt64 {
-        let (whole, rest) = size.quotientAndRemainder(dividingBy: UInt64(chunkSize))
-        return whole + (rest == 0 ? 0 : 1)
     }
 
     package var fileCount: Int { fileStarts.count - 1 }

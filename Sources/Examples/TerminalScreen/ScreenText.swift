@@ -12,12 +12,7 @@ package enum ScreenText {
         case .control, .format, .surrogate, .unassigned, .lineSeparator, .paragraphSeparator, .nonspacingMark,
             .enclosingMark:
             return 0
-        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .spacingMark,
-            .decimalNumber, .letterNumber, .otherNumber, .connectorPunctuation, .dashPunctuation, .openPunctuation,
-            .closePunctuation, .initialPunctuation, .finalPunctuation, .otherPunctuation, .mathSymbol,
-            .currencySymbol, .modifierSymbol, .otherSymbol, .spaceSeparator, .privateUse:
-            break
-        @unknown default: break
+        default: break
         }
         // Wide and full-width characters of Unicode's East Asian Width, coarsely.
         switch scalar.value {
