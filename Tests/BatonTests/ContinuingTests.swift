@@ -132,26 +132,6 @@ struct ContinuingTests {
         #expect(recorder.events.value == ["willContinue \(Self.viewing)"])
     }
 
-    @Test(
-        "A version that it cannot read is declined before anybody waits, in a sentence with both",
-        arguments: [
-            (1...1, 3, "this device's Notes reads version 1 of \(viewing); laptop sends version 3: update it on this"),
-            (2...4, 1, "reads versions 2 to 4 of \(viewing); laptop sends version 1: update it on laptop"),
-        ] as [(ClosedRange<UInt32>, UInt32, String)])
-    func versions(reads: ClosedRange<UInt32>, sent: UInt32, part: String) async throws {
-        let stage = try await stage(versions: reads)
-        let recorder = ApplicationRecorder()
-        stage.application.delegate = recorder
-        let error = await #expect(throws: HandoffError.self) {
-            try await stage.node.ask(.announcement(1) { $0.version = sent })
-        }
-        #expect(error?.code == .versionUnreadable)
-        #expect(error?.message.contains(part) == true, "\(error?.message ?? "")")
-        #expect(recorder.events.value.isEmpty)
-        _ = try await stage.node.ask(.announcement(2) { $0.version = reads.upperBound })
-        #expect(recorder.events.value.count == 1)
-    }
-
     @Test("A web page is taken undeclared, since the node has asked its host; no other type is")
     func webPage() async throws {
         let stage = try await stage()

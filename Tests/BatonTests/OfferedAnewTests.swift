@@ -142,7 +142,7 @@ struct OfferedAnewTests {
 
     @Test("More than a delegate that hangs can be told waits with the node, and is told in order when it goes on")
     func manyEvents() async throws {
-        let count = 3 * DelegateNews.bound
+        let count = 3 * DelegateTurns.bound
         let stage = try await patientStage()
         let (first, second) = (try stage.activity(), try stage.activity("org.example.notes.other"))
         let gate = Gate()

@@ -150,7 +150,7 @@ struct SavingTests {
         #expect(activity.isInvalidated)
     }
 
-    @Test("Over 3 KB of user info the size is said, once for each class of sizes")
+    @Test("Over 3 KB of user info the size is said, once")
     func large() async throws {
         let stage = try await Stage()
         let activity = try stage.activity()
@@ -163,8 +163,8 @@ struct SavingTests {
             }
         }
         let said = stage.lines.value.filter { $0.level == .warning }.map(\.text)
-        #expect(said.count == 3, "\(said)")
-        for (line, size) in zip(said, [3200, 7000, 13_000]) {
+        #expect(said.count == 1, "\(said)")
+        for (line, size) in zip(said, [3200]) {
             let expected = UserInfo(["d": .data(Data(count: size))]).encodedSize
             #expect(line.contains("\(expected) bytes of user info"))
         }
@@ -255,11 +255,10 @@ struct SavingTests {
         #expect(try await stage.save(activity).state != continued.state)
         try await stage.node.report(.taken(laptop))
         try await stage.node.report(.continued(continued))
-        try await stage.node.report(.continued(laptop))
         try await stage.node.report(.taken(laptop))
         try await stage.node.report(.continued(laptop))
         // Two at the same moment are two.
-        for event in [.taken(laptop), .taken(laptop), .continued(laptop), .continued(laptop), .continued(laptop)]
+        for event in [.taken(laptop), .taken(laptop), .continued(laptop), .continued(laptop)]
             as [WireOfferEvent.OneOf_Kind]
         {
             try await stage.node.report(event)

@@ -3,7 +3,6 @@
 import BatonMessages
 package import FoundationEssentials
 
-/// The content of an activity, as its application set it.
 package struct ActivityContent: Sendable, Hashable {
     package var title: String?
     package var userInfo = UserInfo()
@@ -36,13 +35,11 @@ struct ActivityIdentifier: Sendable, Hashable {
         bytes = (0..<Self.size).map { _ in .random(in: 0...255, using: &generator) }
     }
 
-    /// The one that a message names.
     init(bytes: [UInt8]) {
         self.bytes = bytes
     }
 }
 
-/// How an activity's content looks in the messages of `baton.proto`.
 extension ActivityContent {
     /// The most bytes of a title on its way.
     static let maximumTitleSize = 1024
@@ -55,7 +52,6 @@ extension ActivityContent {
         return content
     }
 
-    /// The offer of it.
     func offer(id: ActivityIdentifier, type: String, by application: Application.Description) -> WireOfferRequest {
         var offer = WireOfferRequest()
         offer.type = type
@@ -77,7 +73,6 @@ extension ActivityContent {
         return offer
     }
 
-    /// The answer to a device that continues the activity.
     var savedState: WireWillSaveResponse {
         var saved = WireWillSaveResponse()
         saved.userInfo = userInfo.message
@@ -122,7 +117,6 @@ extension ActivityContent {
         }
     }
 
-    /// The title, cut between characters.
     private var cutTitle: String {
         guard let title, title.utf8.count > Self.maximumTitleSize else { return title ?? "" }
         var cut = ""

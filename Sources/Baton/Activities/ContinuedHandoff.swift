@@ -10,7 +10,6 @@ import FoundationEssentials
 ///
 /// Its end lets the claim on the other device's activity go.
 final class ContinuedHandoff: Sendable {
-    /// The name of the origin.
     let device: String
     /// The document that is on its way; `nil` without a document.
     let document: WireContinuedDocument?
@@ -18,21 +17,8 @@ final class ContinuedHandoff: Sendable {
     let arrival: DocumentArrival?
     private let id: [UInt8]
     private let client: NodeClient
-    private let hold: Lock<Hold>
-
-    private enum Hold: Sendable {
-        /// The node has no answer yet: an end now would be one.
-        case unanswered(BatonTransport.Stream, isLetGo: Bool)
-        case held(BatonTransport.Stream)
-        case over
-
-        var stream: BatonTransport.Stream? {
-            switch self {
-            case .unanswered(let stream, _), .held(let stream): stream
-            case .over: nil
-            }
-        }
-    }
+    private let stream: BatonTransport.Stream
+    private let hold = Lock((isAnswered: false, isLetGo: false))
 
     init(_ question: NodeQuestion<WireContinueRequest>, over client: NodeClient) {
         let request = question.request
@@ -41,10 +27,9 @@ final class ContinuedHandoff: Sendable {
         arrival = document.map(DocumentArrival.init)
         id = Array(request.handoffID)
         self.client = client
-        hold = Lock(.unanswered(question.stream, isLetGo: false))
+        stream = question.stream
     }
 
-    /// Opens a stream to the application that offers the activity.
     func openStream() async throws(HandoffError) -> BatonTransport.Stream {
         try await client.openContinuationStream(ofHandoff: id)
     }
@@ -53,9 +38,9 @@ final class ContinuedHandoff: Sendable {
     ///
     /// - Parameter hasArrived: is called before any waiting reader.
     func followDocument(_ hasArrived: @escaping @Sendable (URL) -> Void) {
-        guard let arrival, let stream = hold.withLock({ $0.stream }) else { return }
+        guard let arrival else { return }
         // It ends with the stream, which the end of this handoff ends.
-        Task { [weak self] in
+        Task { [weak self, stream] in
             await arrival.follow(stream, hasArrived: hasArrived)
             // The node reports nothing further. The received part of a failed document is released.
             if arrival.hasFailed { self?.letGo() }
@@ -106,28 +91,20 @@ final class ContinuedHandoff: Sendable {
     /// The node has its answer. The claim is held from now on, unless it was released meanwhile.
     func wasAnswered() {
         let isLetGo = hold.withLock { hold in
-            guard case .unanswered(let stream, let isLetGo) = hold else { return false }
-            hold = .held(stream)
-            return isLetGo
+            hold.isAnswered = true
+            return hold.isLetGo
         }
-        if isLetGo { letGo() }
+        if isLetGo { end() }
     }
 
-    /// Lets the claim go, after the answer at the earliest. Again does nothing.
+    /// Lets the claim go, after the answer at the earliest: an end before would be one. Again does nothing.
     func letGo() {
-        let held = hold.withLock { hold -> BatonTransport.Stream? in
-            switch hold {
-            case .unanswered(let stream, _):
-                hold = .unanswered(stream, isLetGo: true)
-                return nil
-            case .held(let stream):
-                hold = .over
-                return stream
-            case .over:
-                return nil
-            }
+        let isHeld = hold.withLock { hold in
+            defer { hold.isLetGo = true }
+            return hold.isAnswered && !hold.isLetGo
         }
-        guard let held else { return }
-        Task { await held.finish() }
+        if isHeld { end() }
     }
+
+    private func end() { Task { [stream] in await stream.finish() } }
 }

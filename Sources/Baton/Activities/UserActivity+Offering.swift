@@ -5,7 +5,6 @@ import BatonMessages
 import FoundationEssentials
 import Logging
 
-/// The exchange with the node about an offered activity.
 extension UserActivity {
     /// The offer of the activity as it is now; `nil` where it is not to be offered.
     ///
@@ -16,39 +15,46 @@ extension UserActivity {
         if let expires = whole.expirationDate, expires <= Date() { return nil }
         let content = whole.handedOver(as: activityType)
         guard activityType != Self.browsingWebType || content.webpageURL != nil else {
-            report(.refused, UserActivityError(.invalid, "a web page needs its address: set webpageURL"))
+            refuse(UserActivityError(.invalid, "a web page needs its address: set webpageURL"))
             return nil
         }
         do {
             try content.userInfo.validate()
         } catch {
             let isTooLarge = content.userInfo.encodedSize > UserInfo.maximumSize
-            report(.refused, UserActivityError(isTooLarge ? .handoffUserInfoTooLarge : .invalid, "\(error)"))
+            refuse(UserActivityError(isTooLarge ? .handoffUserInfoTooLarge : .invalid, "\(error)"))
             return nil
         }
-        report(.size(content.userInfo.encodedSize), nil)
+        let size = content.userInfo.encodedSize
+        let isLarge = state.withLock { state in
+            state.isRefused = false
+            guard size > UserInfo.recommendedSize, !state.hasWarnedOfSize else { return false }
+            state.hasWarnedOfSize = true
+            return true
+        }
+        if isLarge {
+            let advice = "put more into a document or a continuation stream"
+            application.logger.warning(
+                "\(activityType) has \(size) bytes of user info, over \(UserInfo.recommendedSize): \(advice)")
+        }
         return content.offer(id: id, type: activityType, by: application.description)
     }
 
-    private func report(_ size: ReportedSize.Finding, _ error: UserActivityError?) {
-        guard state.withLock({ $0.reported.isNews(size) }) else { return }
-        if let error {
-            application.logger.error("\(activityType) is not offered: \(error)")
-            tellFailure(error)
-        } else if case .size(let bytes) = size {
-            let advice = "put more into a document or a continuation stream"
-            application.logger.warning(
-                "\(activityType) has \(bytes) bytes of user info, over \(UserInfo.recommendedSize): \(advice)")
+    /// Tells once why the activity is not offered.
+    private func refuse(_ error: UserActivityError) {
+        let isNews = state.withLock { state in
+            defer { state.isRefused = true }
+            return !state.isRefused
         }
+        guard isNews else { return }
+        application.logger.error("\(activityType) is not offered: \(error)")
+        tellFailure(error)
     }
 
     /// Records an event of the activity, and queues it for the delegate.
     func receive(_ event: WireOfferEvent) {
         switch event.kind {
-        case .taken(let device):
-            state.withLock { $0.takeovers[device.deviceID] = ($0.takeovers[device.deviceID] ?? 0) + 1 }
         case .continued(let device):
-            guard state.withLock({ $0.isNews(ofDevice: device.deviceID) }) else { return }
             let given = state.withLock { $0.handedOver[device.state] }
             let device = ContinuingDevice(
                 name: device.device, identifier: device.deviceID, userInfo: given ?? UserInfo())
@@ -57,7 +63,7 @@ extension UserActivity {
             // A node that stops is looked for again; the activity has not failed.
             guard failure.code != .nodeStopping else { return }
             tellFailure(UserActivityError(HandoffError(failure)))
-        case .progress, .interrupted, .withdrawn, nil:
+        case .taken, .progress, .interrupted, .withdrawn, nil:
             return
         }
     }
@@ -68,38 +74,8 @@ extension UserActivity {
 
     /// Tells the delegate of an event, in a turn of its own. A slow delegate delays only its later events.
     private func tell(_ call: @escaping @Sendable (any UserActivityDelegate) async -> Void) {
-        news.tell {
-            _ = await self.turns.call(within: self.application.deadlines.save) {
-                if let delegate = self.delegate { await call(delegate) }
-            }
-        }
-    }
-}
-
-/// The reported problems with the size of an activity's user info, so that each is reported once.
-struct ReportedSize: Sendable {
-    enum Finding {
-        case size(Int)
-        case refused
-    }
-
-    /// Doublings of the recommended size that were warned of.
-    private var warned = 0
-    private var isRefused = false
-
-    /// Whether a problem is new: user info in a class of sizes (3 to 6 KB, 6 to 12, and so on) that was not reported,
-    /// user info that became too large or too deep, or a web page that has no address.
-    mutating func isNews(_ finding: Finding) -> Bool {
-        switch finding {
-        case .refused:
-            defer { isRefused = true }
-            return !isRefused
-        case .size(let bytes):
-            isRefused = false
-            var sizeClass = 0
-            while bytes > UserInfo.recommendedSize << sizeClass { sizeClass += 1 }
-            defer { warned = max(warned, sizeClass) }
-            return sizeClass > warned
+        turns.tell(within: application.deadlines.save) {
+            if let delegate = self.delegate { await call(delegate) }
         }
     }
 }

@@ -4,7 +4,6 @@ import BatonEventLoop
 import BatonMessages
 import Logging
 
-/// How an activity gets the state as it is now.
 extension UserActivity {
     /// Asks for the state after a moment, so that changes close together are saved once.
     func saveSoon() {
@@ -90,6 +89,5 @@ extension UserActivity {
 }
 
 extension HandoffError {
-    /// The activity was invalidated or released.
     static let activityEnded = HandoffError(.applicationGone, "the application has ended this activity")
 }

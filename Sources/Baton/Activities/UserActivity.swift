@@ -26,7 +26,6 @@ public final class UserActivity: Sendable {
     let id: ActivityIdentifier
     let state: Lock<State>
     let turns = DelegateTurns()
-    let news = DelegateNews()
     /// The handoff that brought it here; `nil` for an activity of this device.
     let handoff: ContinuedHandoff?
 
@@ -41,22 +40,14 @@ public final class UserActivity: Sendable {
         var isSaveQueued = false
         var nextSave: Task<ActivityContent?, Never>?
         var responders: [Responder] = []
-        var reported = ReportedSize()
-        /// The takeovers of each device that the delegate has not heard of. Each is reported once: when the device says
-        /// that it continues, or when the takeover ended without a word of it.
-        var takeovers = RecentValues<String, Int>(bound: 64)
+        /// Whether the delegate was told that the content cannot be offered, until it can again.
+        var isRefused = false
+        var hasWarnedOfSize = false
         /// The user info that devices were given, of up to 48 KiB each, by the number with which the node reports that
         /// a device continues.
         var handedOver = RecentValues<UInt64, UserInfo>(bound: handedOverBound)
         var lastHandedOver: UInt64 = 0
         var streams = 0
-
-        /// Records that a device continues. Returns whether that is new.
-        mutating func isNews(ofDevice device: String) -> Bool {
-            let left = takeovers[device]
-            if left != 0 { takeovers[device] = (left ?? 1) - 1 }
-            return left != 0
-        }
 
         /// Records the user info that a device is given, and returns its number.
         mutating func handOver(_ userInfo: UserInfo) -> UInt64 {
@@ -106,7 +97,7 @@ public final class UserActivity: Sendable {
         handoff?.letGo()
     }
 
-    static func isType(_ text: String) -> Bool {
+    package static func isType(_ text: String) -> Bool {
         (1...maximumTypeSize).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in
                 switch UInt8(byte) {
@@ -124,7 +115,6 @@ public final class UserActivity: Sendable {
         set { state.withLock { $0.delegate = newValue } }
     }
 
-    /// The content as it is now.
     var content: ActivityContent { state.withLock { $0.content } }
 
     /// Changes the content atomically. If the activity is current, the change is sent out.
@@ -138,7 +128,6 @@ public final class UserActivity: Sendable {
     }
 }
 
-/// The life of an activity.
 extension UserActivity {
     /// Makes this the application's current activity, and starts the application if needed.
     ///

@@ -73,7 +73,6 @@ public struct UserActivityError: Error, Sendable, Hashable, CustomStringConverti
     }
 }
 
-/// Failures from the wire, as an application sees them.
 extension UserActivityError {
     init(_ error: HandoffError) {
         let code: Code =

@@ -34,7 +34,6 @@ extension UserActivity {
         if wasLast { invalidate() }
     }
 
-    /// One of the objects that share an activity.
     struct Responder: Sendable {
         let link: ObjectIdentifier
         weak var object: (any UserActivityResponder)?

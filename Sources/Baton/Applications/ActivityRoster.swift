@@ -17,7 +17,6 @@ final class ActivityRoster: Sendable {
         weak var application: Application?
         var activities: [ActivityIdentifier: Entry] = [:]
         var current: ActivityIdentifier?
-        /// How many times an activity became current.
         var generation: UInt64 = 0
         var isInFront = false
         var changes: AsyncStream<Void>.Continuation?
@@ -46,7 +45,6 @@ final class ActivityRoster: Sendable {
         state.withLock { $0.activities[id]?.document = document }
     }
 
-    /// The activity has ended.
     func remove(_ id: ActivityIdentifier) {
         note { state in
             state.activities[id] = nil
@@ -96,7 +94,6 @@ final class ActivityRoster: Sendable {
         state.withLock { $0.activities.values.compactMap(\.activity) }
     }
 
-    /// Sets the listener for changes; `nil`: none.
     func tell(_ changes: AsyncStream<Void>.Continuation?) {
         state.withLock { $0.changes = changes }
         changes?.yield()

@@ -70,9 +70,6 @@ public struct ContinuedActivityType: Sendable, Hashable {
         self.type = type
         self.versions = versions
     }
-
-    /// Version 0 states no version, so the content may be readable.
-    func reads(_ version: UInt32) -> Bool { version == 0 || versions?.contains(version) ?? true }
 }
 
 /// A mistake in the description of an application, or in the place of its node.

@@ -5,7 +5,6 @@ import FoundationEssentials
 import Logging
 import SwiftProtobuf
 
-/// The activity that the node offers for an application.
 struct NodeOffering {
     /// An activity that the node does not offer, because the node refused it or somebody withdrew it. It is offered
     /// again after a change, or when it becomes current again.
@@ -45,29 +44,15 @@ extension NodeSession {
                 guard error.code != .connectionLost else { throw error }
                 isUnregistered = true
                 let reason = "the node does not register \(description.name): \(error)"
-                if registrationWait == nil { logger.warning("\(reason)") }
-                if error.code == .limitExceeded { return retryRegistration(because: reason) }
+                if error.code == .limitExceeded {
+                    // Others may have gone when the next connection asks.
+                    noRoom = reason
+                    return await client.close()
+                }
+                logger.warning("\(reason)")
             }
-            registrationWait = nil
             noteConnected()
         }
-    }
-
-    /// Asks again when others may have gone: until then nothing is continued here.
-    private func retryRegistration(because reason: String) {
-        states.tell(.missing(reason: reason), isLatest: true)
-        let wait = registrationWait ?? deadlines.shortestRetry
-        registrationWait = min(wait * 2, deadlines.longestRetry)
-        registrationRetry = Task { [weak self] in
-            try? await Task.sleep(for: wait)
-            if !Task.isCancelled { await self?.registerAgain() }
-        }
-    }
-
-    private func registerAgain() {
-        registrationRetry = nil
-        isUnregistered = false
-        roster.raise()
     }
 
     private var registerMessage: WireRegisterRequest {
@@ -87,30 +72,23 @@ extension NodeSession {
     }
 
     /// Makes the node offer the current activity in its current state.
-    ///
-    /// - Parameter isCollected: whether the wait for changes close together is over.
-    func updateOffer(to client: NodeClient, isCollected: Bool = false) async throws(HandoffError) {
+    func updateOffer(to client: NodeClient) async throws(HandoffError) {
+        // Changes of one activity that are close together go out as one.
+        if let known = offered?.generation ?? barred?.generation, known == roster.current?.generation {
+            try? await Task.sleep(for: deadlines.coalescing)
+        }
         let current = roster.current
         let message = current?.activity.offer()
         armExpiry(current?.activity.expirationDate)
         guard let (activity, generation) = current, let message else { return await withdraw() }
         if let offered, offered.id != activity.id { await withdraw() }
         guard barred?.covers(generation, message) != true else { return }
-        if barred?.generation == generation, !isCollected {
-            try? await Task.sleep(for: deadlines.coalescing)
-            return try await updateOffer(to: client, isCollected: true)
-        }
         barred = nil
         guard let offered else { return try await offer(activity, generation, message, to: client) }
         guard offered.message != message || offered.generation != generation else { return }
-        let becomesCurrent = offered.generation != generation
-        if !becomesCurrent, !isCollected {
-            try? await Task.sleep(for: deadlines.coalescing)
-            return try await updateOffer(to: client, isCollected: true)
-        }
         self.offered?.message = message
         self.offered?.generation = generation
-        try await offered.node.update(message, becomesCurrent: becomesCurrent)
+        try await offered.node.update(message, becomesCurrent: offered.generation != generation)
     }
 
     private func offer(
@@ -145,7 +123,7 @@ extension NodeSession {
                         isGone.finish()
                         await self?.offerEnded(number)
                     } else {
-                        await activity?.news.room()
+                        await activity?.turns.room()
                         activity?.receive(event)
                     }
                 }

@@ -3,7 +3,6 @@
 import BatonMessages
 import SwiftProtobuf
 
-/// The node's requests to an application.
 extension NodeSession {
     /// Answers in a task of its own, so that one delegate does not delay another. The protocol bounds the open and
     /// unanswered requests of a peer.
@@ -41,9 +40,10 @@ extension NodeSession {
     private func willContinue(_ question: NodeQuestion<WireWillContinueRequest>) async {
         guard let application = roster.application else { return await question.fail(.applicationEnded) }
         let (handoff, type) = (Array(question.request.handoffID), question.request.type)
-        if let error = unreadable(question.request) {
+        // No application declares a web page's type: the node has asked the page's host which application may open it.
+        guard type == UserActivity.browsingWebType || description.continues.contains(where: { $0.type == type }) else {
             handoffs.note(handoff, of: type, .over)
-            return await question.fail(error)
+            return await question.fail(HandoffError(.notHandled, "\(description.name) does not continue \(type)"))
         }
         handoffs.note(handoff, of: type, .asked)
         let response = await answer(within: deadlines.willContinue) {
@@ -73,27 +73,6 @@ extension NodeSession {
                 handoff, type,
                 failure ?? UserActivityError(.remoteApplicationTimedOut, "the application did not answer in time"))
         }
-    }
-
-    /// The reason why this application cannot read the version that is on its way; `nil` if it can.
-    private func unreadable(_ question: WireWillContinueRequest) -> HandoffError? {
-        guard let continued = description.continues.first(where: { $0.type == question.type }) else {
-            // No application declares the system's own type: the node has asked the page's host which application may
-            // open it.
-            if question.type == UserActivity.browsingWebType { return nil }
-            return HandoffError(.notHandled, "\(description.name) does not continue \(question.type)")
-        }
-        guard let versions = continued.versions, !continued.reads(question.version) else { return nil }
-        let readable =
-            versions.count == 1
-            ? "version \(versions.lowerBound)" : "versions \(versions.lowerBound) to \(versions.upperBound)"
-        let remedy =
-            question.version > versions.upperBound ? "update it on this device" : "update it on \(question.device)"
-        return HandoffError(
-            .versionUnreadable,
-            "this device's \(description.name) reads \(readable) of \(question.type); \(question.device) sends version"
-                + " \(question.version): \(remedy)",
-            device: question.device)
     }
 
     private func continueActivity(_ question: NodeQuestion<WireContinueRequest>, over client: NodeClient) async {

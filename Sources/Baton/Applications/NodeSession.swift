@@ -20,15 +20,12 @@ actor NodeSession {
     private let home: Home
     private let loop = EventLoop(name: "application")
 
-    /// The connection, while there is one.
     var client: NodeClient?
     var registration: (stream: BatonTransport.Stream, message: WireRegisterRequest)?
     /// The node does not register the application; it may take its offers all the same.
     var isUnregistered = false
-    /// Asks anew a node that had no room for one more application.
-    var registrationRetry: Task<Void, Never>?
-    /// How long the next refusal for want of room is waited out; `nil` before the first.
-    var registrationWait: Duration?
+    /// Why the node did not register the application, if it has no room for one more: the connection ends then.
+    var noRoom: String?
     var offered: NodeOffering?
     /// The state that is not offered again unchanged.
     var barred: NodeOffering.Refusal?
@@ -54,7 +51,6 @@ actor NodeSession {
         self.deadlines = deadlines
     }
 
-    /// Runs until the task is cancelled.
     func run() async {
         var wait = deadlines.shortestRetry
         while !Task.isCancelled {
@@ -67,7 +63,7 @@ actor NodeSession {
                 }
                 if case .connected? = states.latest { wait = deadlines.shortestRetry }
                 await client.close()
-                if !Task.isCancelled { noteMissing("the node was lost: \(end)") }
+                if !Task.isCancelled { noteMissing(end) }
             } catch {
                 if !Task.isCancelled { noteMissing("\(error)") }
             }
@@ -78,7 +74,6 @@ actor NodeSession {
         states.tell(.idle, isLatest: true)
     }
 
-    /// May the application use a file?
     func access(_ path: [UInt8]) async throws(HandoffError) {
         guard let client else {
             throw HandoffError(.connectionLost, "there is no node to ask whether the file may be used")
@@ -87,7 +82,9 @@ actor NodeSession {
     }
 
     /// Sends the node the application's state and answers its requests, until the connection ends.
-    private func serve(_ client: NodeClient) async -> TransportError {
+    ///
+    /// - Returns: why it has ended.
+    private func serve(_ client: NodeClient) async -> String {
         self.client = client
         let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         roster.tell(change)
@@ -101,8 +98,9 @@ actor NodeSession {
             return end
         }
         roster.tell(nil)
+        let reason = noRoom ?? "the node was lost: \(end)"
         forgetConnection()
-        return end
+        return reason
     }
 
     private func tellChanges(_ changes: AsyncStream<Void>, to client: NodeClient) async {
@@ -125,9 +123,7 @@ actor NodeSession {
         client = nil
         registration = nil
         isUnregistered = false
-        registrationRetry?.cancel()
-        registrationRetry = nil
-        registrationWait = nil
+        noRoom = nil
         offered = nil
         barred = nil
         refusal = nil

@@ -48,7 +48,7 @@ extension Document {
         }
         if let fileURL {
             let file = path.map { URL(filePathBytes: fileURL.filePathBytes + [separator] + $0) } ?? fileURL
-            return try await LocalReaders.shared.read(file, at: offset, length: length)
+            return try await LocalReader.read(file, at: offset, length: length)
         }
         guard let handoff = activity.handoff, !activity.isInvalidated else {
             throw UserActivityError(.notContinued, "the activity was let go before its document had arrived")
@@ -80,62 +80,32 @@ extension Document {
     }
 }
 
-/// The threads that read files of this device, because disks block: ``limit`` for all documents of the process.
-///
-/// A thread is started when all others are busy, and stays.
-private final class LocalReaders: Sendable {
-    static let shared = LocalReaders()
-    /// Threads, and so reads at once: 4. The others wait.
-    private static let limit = 4
+/// Reads files of this device, because disks block: on one thread for all documents of the process, which starts with
+/// the first read and stays.
+private actor LocalReader {
+    private static let shared = Lock<LocalReader?>(nil)
 
-    private struct Slot {
-        let reader: LocalReader
-        var readCount = 0
+    private nonisolated let executor: BlockingExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private init() throws(Errno) {
+        executor = try BlockingExecutor(name: "baton-reading")
     }
 
-    private let slots = Lock<[Slot]>([])
-
-    func read(_ url: URL, at offset: UInt64, length: Int) async throws(UserActivityError) -> Data {
+    static func read(_ url: URL, at offset: UInt64, length: Int) async throws(UserActivityError) -> Data {
         do {
-            let (number, reader) = try acquire()
-            defer { slots.withLock { $0[number].readCount -= 1 } }
+            let reader = try shared.withLock { (shared) throws(Errno) in
+                let reader = if let shared { shared } else { try LocalReader() }
+                shared = reader
+                return reader
+            }
             return try await reader.read(url, at: offset, length: length)
         } catch {
             throw UserActivityError(.handoffFailed, "\(url.fileName) cannot be read: \(error)")
         }
     }
 
-    /// The reader with the fewest reads, which has one more from now on.
-    ///
-    /// - Throws: `resourceTemporarilyUnavailable` if the machine has no thread to give.
-    private func acquire() throws(Errno) -> (number: Int, reader: LocalReader) {
-        try slots.withLock { (slots) throws(Errno) in
-            var idlest = slots.indices.min { slots[$0].readCount < slots[$1].readCount }
-            if idlest.map({ slots[$0].readCount > 0 }) ?? true, slots.count < Self.limit {
-                do throws(Errno) {
-                    slots.append(Slot(reader: try LocalReader()))
-                    idlest = slots.count - 1
-                } catch {
-                    guard idlest != nil else { throw error }
-                }
-            }
-            let number = idlest ?? 0
-            slots[number].readCount += 1
-            return (number, slots[number].reader)
-        }
-    }
-}
-
-/// Reads files on one thread.
-private actor LocalReader {
-    private nonisolated let executor: BlockingExecutor
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-    init() throws(Errno) {
-        executor = try BlockingExecutor(name: "baton-reading")
-    }
-
-    func read(_ url: URL, at offset: UInt64, length: Int) throws -> Data {
+    private func read(_ url: URL, at offset: UInt64, length: Int) throws -> Data {
         guard let start = Int(exactly: offset) else { return Data() }
         let path = FilePath(platformString: url.filePathBytes.map { CChar(bitPattern: $0) } + [0])
         let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])

@@ -168,7 +168,6 @@ extension Document: UserActivityResponder {
 }
 
 extension ActivityContent {
-    /// Where the document's file is; `nil` where it has none.
     fileprivate var file: URL? {
         guard let document, document.isFileURL else { return nil }
         return document

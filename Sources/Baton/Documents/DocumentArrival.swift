@@ -5,49 +5,29 @@ import BatonMessages
 import BatonTransport
 import FoundationEssentials
 
-/// The arrival of a continued activity's document on this device.
 final class DocumentArrival: Sendable {
-    private enum State {
-        case onItsWay
-        case arrived(URL)
-        case failed(UserActivityError)
-    }
-
     let changes = Document.newChanges()
-    private let state: Lock<State>
+    /// The place of the file, or why it does not come; nil while it is on its way.
+    private let outcome: Lock<Result<URL, UserActivityError>?>
     /// It is not fetched, and can be read all the same.
     private let isReadOnly: Bool
 
-    /// - Parameter document: as the node describes it.
     init(_ document: WireContinuedDocument) {
         isReadOnly = !document.isLocal && document.path.isEmpty
         if document.isLocal {
-            state = Lock(.arrived(URL(filePathBytes: document.path)))
+            outcome = Lock(.success(URL(filePathBytes: document.path)))
         } else if isReadOnly {
-            state = Lock(
-                .failed(
-                    UserActivityError(
-                        .invalid, "the user accepted the activity without a folder for its document: it can be read")))
+            let reason = "the user accepted the activity without a folder for its document: it can be read"
+            outcome = Lock(.failure(UserActivityError(.invalid, reason)))
         } else {
-            state = Lock(.onItsWay)
+            outcome = Lock(nil)
         }
     }
 
     /// Where the file is; `nil` until it has arrived.
-    var place: URL? {
-        state.withLock { state in
-            guard case .arrived(let url) = state else { return nil }
-            return url
-        }
-    }
+    var place: URL? { try? settled() }
 
-    /// Whether it does not come.
-    var hasFailed: Bool {
-        state.withLock { state in
-            guard case .failed = state else { return false }
-            return !isReadOnly
-        }
-    }
+    var hasFailed: Bool { if case .failure? = outcome.withLock({ $0 }) { !isReadOnly } else { false } }
 
     /// Follows the node's reports until the last one.
     ///
@@ -63,7 +43,7 @@ final class DocumentArrival: Sendable {
                 case .arrived(let path):
                     let url = URL(filePathBytes: path)
                     hasArrived(url)
-                    settle(.arrived(url), .arrived(url))
+                    settle(.success(url), .arrived(url))
                 case .failed(let failure):
                     fail(UserActivityError(HandoffError(failure)))
                 case nil:
@@ -76,7 +56,6 @@ final class DocumentArrival: Sendable {
         }
     }
 
-    /// Waits for the file.
     func wait() async throws(UserActivityError) -> URL {
         // The watch begins before the look, so that no change between the two is missed.
         let news = changes.watch()
@@ -91,23 +70,15 @@ final class DocumentArrival: Sendable {
         throw UserActivityError(.notContinued, "the document was closed before it had arrived")
     }
 
-    private func settled() throws(UserActivityError) -> URL? {
-        switch state.withLock({ $0 }) {
-        case .onItsWay: return nil
-        case .arrived(let url): return url
-        case .failed(let error): throw error
-        }
-    }
+    private func settled() throws(UserActivityError) -> URL? { try outcome.withLock { $0 }?.get() }
 
-    private func fail(_ error: UserActivityError) {
-        settle(.failed(error), .failed(error))
-    }
+    private func fail(_ error: UserActivityError) { settle(.failure(error), .failed(error)) }
 
     /// The first outcome counts.
-    private func settle(_ outcome: State, _ change: Document.Change) {
-        let isFirst = state.withLock { state in
-            guard case .onItsWay = state else { return false }
-            state = outcome
+    private func settle(_ result: Result<URL, UserActivityError>, _ change: Document.Change) {
+        let isFirst = outcome.withLock { outcome in
+            guard outcome == nil else { return false }
+            outcome = result
             return true
         }
         if isFirst { changes.tell(change) }

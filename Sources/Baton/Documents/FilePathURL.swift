@@ -14,10 +14,8 @@ extension URL {
         self = url ?? URL(filePath: String(decoding: path, as: UTF8.self))
     }
 
-    /// The path as the system has it.
     package var filePathBytes: [UInt8] { PercentCoding.decode(path(percentEncoded: true).utf8) ?? [] }
 
-    /// The file's name for people.
     var fileName: String {
         String(decoding: filePathBytes.split(separator: UInt8(ascii: "/")).last ?? [], as: UTF8.self)
     }

@@ -12,13 +12,11 @@ package struct JSONParser {
     private var position = 0
     private var depth = 0
 
-    /// Reads the one value that `text` is.
     package static func parse(_ text: some Sequence<UInt8>) throws(JSONError) -> JSONValue {
         var parser = JSONParser(bytes: Array(text))
         return try parser.parseText()
     }
 
-    /// Reads the one value that `text` is.
     package static func parse(_ text: String) throws(JSONError) -> JSONValue {
         try parse(text.utf8)
     }

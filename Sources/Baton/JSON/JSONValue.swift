@@ -16,7 +16,6 @@ package enum JSONValue: Sendable, Hashable {
     case array([JSONValue])
     case object([Member])
 
-    /// One member of an object.
     package struct Member: Sendable, Hashable {
         package let name: String
         package let value: JSONValue
@@ -58,7 +57,6 @@ extension JSONValue: ExpressibleByStringLiteral {
     }
 }
 
-/// A mistake in a JSON text, and its place.
 package struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
     /// One clause, such as `a comma or } was expected`.
     package let problem: String

@@ -45,7 +45,6 @@ package struct NodeClient: Sendable {
         return answer
     }
 
-    /// The identity and state of the node.
     package func status() async throws(HandoffError) -> WireStatusResponse {
         try await ask(.status(WireStatusRequest())) { if case .status(let status) = $0 { status } else { nil } }
     }
@@ -70,7 +69,6 @@ package struct NodeClient: Sendable {
         return (devices, answer.listsApart)
     }
 
-    /// Changes what the list of devices shows.
     package func editDevices(_ change: WireEditDevicesRequest.OneOf_Change) async throws(HandoffError) {
         let request = WireEditDevicesRequest.with { $0.change = change }
         try await ask(.editDevices(request)) { if case .editDevices = $0 { () } else { nil } }
@@ -138,7 +136,6 @@ package struct NodeClient: Sendable {
         }
     }
 
-    /// Deletes what is kept of a document.
     package func discardPart(idPrefix: String) async throws(HandoffError) -> WireKeptPart {
         let request = WireDiscardPartRequest.with { $0.idPrefix = idPrefix }
         return try await ask(.discardPart(request)) {
@@ -246,24 +243,20 @@ package struct NodeClient: Sendable {
         }
     }
 
-    /// Waits until the connection has ended, and tells why.
     package func ended() async -> TransportError {
         await connection.ended()
     }
 
-    /// Closes the connection after the queued bytes are sent.
     package func close() async {
         await connection.close()
     }
 }
 
 extension HandoffError {
-    /// An answer that belongs to another request.
     static let unexpectedAnswer = HandoffError(
         .internal, "the node answered something else than what it was asked; it may be of another version")
 }
 
-/// Why there is no connection to the node.
 package enum NodeClientError: Error, Sendable, CustomStringConvertible {
     /// No node listens at the socket.
     case noNode(socketPath: String)

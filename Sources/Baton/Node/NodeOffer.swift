@@ -59,7 +59,6 @@ package struct NodeHandoff: Sendable {
     /// The events of the handoff, until it is over. Iterate it once.
     package var events: RecordSequence<WireAcceptEvent> { stream.records(of: WireAcceptEvent.self) }
 
-    /// Answers an event `choose`.
     package func choose(_ application: WireInstalledApplication) async throws(HandoffError) {
         try await stream.send(record: WireAcceptAnswer.with { $0.application = application.identifier })
     }

@@ -52,7 +52,6 @@ package struct NodeQuestion<Request: Sendable>: Sendable {
         await stream.finish()
     }
 
-    /// Answers with a failure.
     package func fail(_ error: HandoffError) async {
         await stream.fail(error)
     }

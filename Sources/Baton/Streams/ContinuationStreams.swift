@@ -169,7 +169,6 @@ final class StreamEnd: Sendable {
 }
 
 extension UserActivityError {
-    /// Why a continuation stream broke.
     fileprivate init(stream error: TransportError) {
         if case .reset(let code) = error.code, code.programStatus != nil {
             self.init(.streamFailed, error.message)

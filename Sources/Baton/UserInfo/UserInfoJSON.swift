@@ -128,14 +128,8 @@ extension UserInfoValue {
         case ("$real", .string("-inf")): return .real(-.infinity)
         case ("$dictionary", .object(let members)):
             return .dictionary(try entries(members, path: inner))
-        case ("$date", _), ("$url", _), ("$data", _), ("$uuid", _):
-            throw UserInfoError("\(tag) takes a string, and this is \(value.kindName)", at: inner)
-        case ("$set", _):
-            throw UserInfoError("$set takes an array, and this is \(value.kindName)", at: inner)
-        case ("$real", _):
-            throw UserInfoError("$real takes \"nan\", \"inf\" or \"-inf\"", at: inner)
-        case ("$dictionary", _):
-            throw UserInfoError("$dictionary takes an object, and this is \(value.kindName)", at: inner)
+        case ("$date", _), ("$url", _), ("$data", _), ("$uuid", _), ("$set", _), ("$real", _), ("$dictionary", _):
+            throw UserInfoError("\(tag) does not take \(value.kindName) such as this one", at: inner)
         case _:
             throw UserInfoError(
                 "there is no type \(tag); beside JSON's own types, user info has $date, $url, $data, $uuid and $set",

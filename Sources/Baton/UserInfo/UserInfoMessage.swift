@@ -4,7 +4,6 @@ package import BatonMessages
 import FoundationEssentials
 import SwiftProtobuf
 
-/// How user info looks in the messages of `baton.proto`.
 extension UserInfo {
     /// The recommended size of encoded user info, in bytes. Put larger content into a document or a stream: Apple
     /// recommends less than 3 KB for a quick handoff.
@@ -55,7 +54,6 @@ extension UserInfo {
         for (path, child) in children { try checkDepth(child, path: path, depth: depth + 1) }
     }
 
-    /// The message that carries the user info.
     package var message: WireDictionaryValue {
         var message = WireDictionaryValue()
         message.entries = entries.mapValues(\.message)

@@ -40,11 +40,11 @@ struct UserInfoTests {
             ("{\"a\":{\"$foo\":1}}", "user info at a.$foo: there is no type $foo"),
             (
                 "{\"a\":[0,{\"b\":{\"$date\":5}}]}",
-                "user info at a[1].b.$date: $date takes a string, and this is a number"
+                "user info at a[1].b.$date: $date does not take a number such as this one"
             ),
             ("{\"a\":{\"$date\":\"yesterday\"}}", "no date"), ("{\"a\":{\"$url\":\"no scheme\"}}", "no URL"),
             ("{\"a\":{\"$data\":\"***\"}}", "not Base64"), ("{\"a\":{\"$uuid\":\"1\"}}", "no UUID"),
-            ("{\"a\":{\"$set\":{}}}", "takes an array"), ("{\"a\":1,}", "line 1, column 8"),
+            ("{\"a\":{\"$set\":{}}}", "does not take an object"), ("{\"a\":1,}", "line 1, column 8"),
         ])
     func refusals(_ text: String, _ part: String) {
         let error = #expect(throws: UserInfoError.self) { try UserInfo(json: text.utf8) }
