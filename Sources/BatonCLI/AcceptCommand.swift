@@ -8,7 +8,6 @@ import FoundationEssentials
 import Glibc
 import SystemPackage
 
-/// `baton accept`
 struct AcceptCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accept",
@@ -66,7 +65,6 @@ struct AcceptCommand: AsyncParsableCommand {
         help: ArgumentHelp("What the document is called here. (default: its own name)", valueName: "name"))
     var name: CommandArgument?
 
-    /// What happens to a document whose name is taken.
     enum Conflict: String, ExpressibleByArgument, CaseIterable {
         case rename, fail
     }
@@ -152,13 +150,13 @@ struct AcceptCommand: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         let choice = ActivityChoice(
             name: activity.map { ActivityName(text: $0.text) }, isLatest: latest, device: from?.text)
-        let reporter = AcceptReporter(isJSON: output.json, isStream: stream)
+        let reporter = AcceptReporter(EventOutput(isJSON: output.json, isOutputTaken: stream))
         let interruption = AcceptInterruption()
         let interrupts = await interruption.watch()
         defer { withExtendedLifetime(interrupts) {} }
         do {
             try await NodeAccess.withNode { client in
-                let responder = Task { try await ResponderWatch.run(client) { try await reporter.responder($0) } }
+                let responder = Task { try await ResponderWatch.run(client, reporter.output) }
                 defer { responder.cancel() }
                 let finder = ActivityFinder(client: client, choice: choice)
                 var replacements = 0
@@ -203,7 +201,6 @@ struct AcceptCommand: AsyncParsableCommand {
         request.against = against.map { .init(CommandEnvironment.absolute($0.path).bytes) }
         if activity.kind == .document, !stream, !print, range == nil {
             let folder = CommandEnvironment.absolute(to?.path ?? ".")
-            try DestinationCheck.check(folder)
             request.destination = .init(folder.bytes)
             request.name = .init(name?.bytes ?? [])
             request.renames = onConflict == .rename

@@ -7,7 +7,6 @@ import BatonMessages
 import FoundationEssentials
 import SystemPackage
 
-/// `baton activities`
 struct ActivitiesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "activities",
@@ -47,12 +46,8 @@ struct ActivitiesCommand: AsyncParsableCommand {
     }
 
     private func follow(_ client: NodeClient) async throws {
-        let responder = Task {
-            try await ResponderWatch.run(client) { trouble in
-                guard output.json else { return Output.say(ResponderWatch.sentence(trouble)) }
-                let event = ResponderWatch.event(trouble)
-                try Output.line(EventLine.text(event.name, event.members))
-            }
+        let responder = Task { [isJSON = output.json] in
+            try await ResponderWatch.run(client, EventOutput(isJSON: isJSON))
         }
         defer { responder.cancel() }
         for try await listing in try await client.activities(watch: true) {
@@ -63,18 +58,16 @@ struct ActivitiesCommand: AsyncParsableCommand {
                 try Output.line(DisplayWidth.clip(line, to: Terminal.width(of: .standardOutput)))
             }
         }
-        throw CommandError(.noNode, code: "noNode", "the node has stopped; start `baton node` and watch again")
+        throw CommandError(.noNode, "the node has stopped; start `baton node` and watch again")
     }
 }
 
-/// Prints activities.
 enum ActivityRendering {
     static let nothing = """
         No other device offers anything now. To offer something, run `baton offer` there. `baton devices` shows \
         whether this device sees it.
         """
 
-    /// The sentence about a device whose list is incomplete.
     static func incomplete(_ listing: WireActivityListing) -> String {
         "\(SafeText.escaped(listing.device)) did not answer in time: it may offer more than what it announced"
     }
@@ -86,7 +79,6 @@ enum ActivityRendering {
         return table.lines(width: width)
     }
 
-    /// One change as a JSON event.
     static func json(_ listing: WireActivityListing, time: String = Moment.now) -> String {
         EventLine.text(
             listing.change.name, listing.hasActivity ? ListedActivity(listing).members : [], time: time)
@@ -111,12 +103,6 @@ enum ActivityRendering {
 extension WireActivityListing.Change {
     /// The name that `--json` prints as `event`.
     var name: String {
-        switch self {
-        case .present, .UNRECOGNIZED: "present"
-        case .added: "added"
-        case .removed: "removed"
-        case .updated: "updated"
-        case .listed: "listed"
-        }
+        if case .UNRECOGNIZED = self { "present" } else { "\(self)" }
     }
 }

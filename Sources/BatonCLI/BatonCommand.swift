@@ -7,7 +7,6 @@ import BatonNode
 import CVersion
 import Glibc
 
-/// The command `baton`.
 @main
 struct BatonCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -36,7 +35,6 @@ struct BatonCommand: AsyncParsableCommand {
             ApplicationsCommand.self, ApplicationCommand.self, HandoffCommand.self,
         ])
 
-    /// Runs without a subcommand.
     func run() async throws {
         try await FirstRun.run()
     }

@@ -2,8 +2,10 @@
 
 import Baton
 import BatonAccount
+import BatonApplications
 import BatonMessages
 import BatonNode
+import SystemPackage
 
 /// The reason that a command failed: a sentence for people, a code for scripts, and a number for shells.
 struct CommandError: Error, Sendable, CustomStringConvertible {
@@ -13,29 +15,41 @@ struct CommandError: Error, Sendable, CustomStringConvertible {
     /// One sentence that says what is wrong and what to do. It is printed after `baton: `.
     let message: String
 
-    init(_ status: ExitStatus, code: String, _ message: String) {
+    /// - Parameter code: nil for the one of the status.
+    init(_ status: ExitStatus, code: String? = nil, _ message: String) {
         self.status = status
-        self.code = code
+        self.code = code ?? status.code
         self.message = message
     }
 
     var description: String { message }
 
-    /// Bad input.
     static func usage(_ message: String) -> CommandError {
-        CommandError(.usage, code: "usage", message)
+        CommandError(.usage, message)
     }
 
     /// A failure that has no status of its own.
     static func failed(_ message: String) -> CommandError {
-        CommandError(.failed, code: "failed", message)
+        CommandError(.failed, message)
     }
 
-    /// The user ended it.
-    static let interrupted = CommandError(.interrupted, code: "cancelled", "interrupted")
+    static let interrupted = CommandError(.interrupted, "interrupted")
 }
 
 extension CommandError {
+    /// Runs an operation on a configuration file, whose failures name the file.
+    ///
+    /// - Parameter consequence: what follows from a mistake in the file, after a semicolon; empty for nothing.
+    static func naming<Result>(
+        _ path: FilePath, consequence: String = "", _ body: (FilePath) throws(ConfigurationError) -> Result
+    ) throws(CommandError) -> Result {
+        do {
+            return try body(path)
+        } catch {
+            throw .usage("\(path.shown): \(SafeText.escaped("\(error)"))\(consequence)")
+        }
+    }
+
     /// The failure of an operation below, as the user is told of it; nil for an error of another kind, such as wrong
     /// usage.
     init?(translating error: any Error) {
@@ -46,6 +60,7 @@ extension CommandError {
         case let error as PairingError: self.init(error)
         case let error as NodeError: self.init(error)
         case let error as RevocationError: self = .failed("\(error)")
+        case let error as ApplicationRegistryError: self = .failed(SafeText.escaped(error.description))
         case _: return nil
         }
     }
@@ -64,7 +79,6 @@ extension CommandError {
 }
 
 extension HandoffError.Code {
-    /// The exit status after this failure.
     var status: ExitStatus {
         switch self {
         case .noSuchActivity, .applicationGone: .noSuchActivity

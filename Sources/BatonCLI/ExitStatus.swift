@@ -28,7 +28,18 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     /// 128 + SIGINT, as in a shell.
     case interrupted = 130
 
-    /// The meaning of the number, for `baton --help`.
+    /// The name of a failure with this status in `--json`, if it has none of its own.
+    var code: String {
+        switch self {
+        case .document: "documentUnreadable"
+        case .unreachable: "connectionLost"
+        case .destination: "destinationUnwritable"
+        case .interrupted: "cancelled"
+        case .success, .failed, .usage, .noSuchActivity, .noNode, .alreadyRunning, .refused, .account, .notMeasured:
+            "\(self)"
+        }
+    }
+
     var meaning: String {
         switch self {
         case .success: "success; also when `offer` or `node` is told to stop"
@@ -47,7 +58,6 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         }
     }
 
-    /// The table of `baton --help`.
     static var table: String {
         allCases.map { status in
             let number = String(status.rawValue)

@@ -5,7 +5,6 @@ import Baton
 import BatonApplications
 import BatonMessages
 
-/// `baton handoff`
 struct HandoffCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "handoff",
@@ -26,7 +25,6 @@ struct HandoffCommand: AsyncParsableCommand {
         defaultSubcommand: HandoffShowCommand.self)
 }
 
-/// `baton handoff show`
 struct HandoffShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "show", abstract: "Show whether it is on. (default)")
 
@@ -37,7 +35,6 @@ struct HandoffShowCommand: AsyncParsableCommand {
     }
 }
 
-/// `baton handoff on`
 struct HandoffOnCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "on", abstract: "Switch it on.")
 
@@ -49,7 +46,6 @@ struct HandoffOnCommand: AsyncParsableCommand {
     }
 }
 
-/// `baton handoff off`
 struct HandoffOffCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "off", abstract: "Switch it off.")
 
@@ -61,7 +57,6 @@ struct HandoffOffCommand: AsyncParsableCommand {
     }
 }
 
-/// The `--application` option: one application, or all.
 struct HandoffSubject: ParsableArguments {
     @Option(
         name: .long,
@@ -70,7 +65,6 @@ struct HandoffSubject: ParsableArguments {
     var application: CommandArgument?
 }
 
-/// Changes the switch and prints it.
 enum HandoffRendering {
     static func change(
         _ change: WireHandoffSwitchRequest.Change, _ subject: HandoffSubject, isJSON: Bool

@@ -11,7 +11,6 @@ import Glibc
 import Logging
 import SystemPackage
 
-/// `baton node`
 struct NodeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "node",
@@ -32,7 +31,6 @@ struct NodeCommand: AsyncParsableCommand {
         defaultSubcommand: NodeRunCommand.self)
 }
 
-/// `baton node run`
 struct NodeRunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
@@ -122,14 +120,12 @@ struct NodeRunCommand: AsyncParsableCommand {
 }
 
 extension NodeSettings {
-    /// The settings of this user.
     static func load(_ home: Home) throws(CommandError) -> NodeSettings {
-        try attempt(home) { path throws(ConfigurationError) in try read(path) }
+        try CommandError.naming(path(in: home)) { (path) throws(ConfigurationError) in try read(path) }
     }
 
-    /// Writes the port down for every later start.
     static func keepPort(_ port: UInt16, _ home: Home) throws(CommandError) {
-        try attempt(home) { path throws(ConfigurationError) in try setPort(port, in: path) }
+        try CommandError.naming(path(in: home)) { (path) throws(ConfigurationError) in try setPort(port, in: path) }
     }
 
     /// Refuses a port that no device dials.
@@ -137,29 +133,16 @@ extension NodeSettings {
         guard !ports.contains(port) else { return }
         throw ValidationError("port \(port) is below \(ports.lowerBound), where no device dials: choose a higher one")
     }
-
-    private static func attempt<Result>(
-        _ home: Home, _ body: (FilePath) throws(ConfigurationError) -> Result
-    ) throws(CommandError) -> Result {
-        let path = path(in: home)
-        do {
-            return try body(path)
-        } catch {
-            throw CommandError(.usage, code: "node", "\(path.shown): \(SafeText.escaped("\(error)"))")
-        }
-    }
 }
 
 extension CommandError {
-    /// The reason that the node cannot start.
     init(_ error: NodeError) {
-        let (status, code): (ExitStatus, String) =
+        let status: ExitStatus =
             switch error {
-            case .alreadyRunning, .accountInUse: (.alreadyRunning, "alreadyRunning")
-            case .account, .identity: (.account, "account")
-            case .portInUse, .portReserved: (.failed, "port")
-            case .socket, .folder, .document, .threads: (.failed, "failed")
+            case .alreadyRunning, .accountInUse: .alreadyRunning
+            case .account, .identity: .account
+            case .portInUse, .portReserved, .socket, .folder, .document, .threads: .failed
             }
-        self.init(status, code: code, "\(error)")
+        self.init(status, "\(error)")
     }
 }

@@ -5,7 +5,6 @@ import Baton
 import BatonDocuments
 import BatonMessages
 
-/// `baton offer`
 struct OfferCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "offer",
@@ -81,10 +80,10 @@ struct OfferCommand: AsyncParsableCommand {
 
     func run() async throws {
         let draft = try draft()
-        let request = try draft.request()
         if let warning = try draft.warning() { Output.complain(warning) }
+        let request = try draft.request()
         let server = draft.command.map { StreamServer(command: $0) }
-        let reporter = OfferReporter(isJSON: output.json)
+        let reporter = OfferReporter(output: EventOutput(isJSON: output.json))
         try await OfferRun(request: request, draft: draft, server: server, reporter: reporter, isOnce: once).run()
     }
 

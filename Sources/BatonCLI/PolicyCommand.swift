@@ -7,7 +7,6 @@ import BatonNode
 import Glibc
 import SystemPackage
 
-/// `baton policy`
 struct PolicyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "policy",
@@ -59,7 +58,6 @@ struct PolicyCommand: ParsableCommand {
         defaultSubcommand: PolicyShowCommand.self)
 }
 
-/// `baton policy show`
 struct PolicyShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show", abstract: "Show the rules in force. (default)")
@@ -82,7 +80,6 @@ struct PolicyShowCommand: ParsableCommand {
     }
 }
 
-/// `baton policy check`
 struct PolicyCheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check", abstract: "Check the policy, or another file.")
@@ -107,15 +104,11 @@ struct PolicyCheckCommand: ParsableCommand {
     }
 }
 
-/// Reads and prints a policy for the commands.
 enum PolicyReading {
     static func read(_ path: FilePath, isInForce: Bool = true) throws -> AcceptPolicy? {
-        do {
-            return try AcceptPolicyFile.read(path, userHome: ConfigurationFile.userHome)
-        } catch {
-            let consequence = isInForce ? "; \(AcceptPolicyFile.meaningOfMistake)" : ""
-            throw CommandError(
-                .usage, code: "policy", "\(path.shown): \(SafeText.escaped("\(error)"))\(consequence)")
+        try CommandError.naming(path, consequence: isInForce ? "; \(AcceptPolicyFile.meaningOfMistake)" : "") {
+            (path) throws(ConfigurationError) in
+            try AcceptPolicyFile.read(path, userHome: ConfigurationFile.userHome)
         }
     }
 

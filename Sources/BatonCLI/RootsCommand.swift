@@ -7,7 +7,6 @@ import BatonNode
 import FoundationEssentials
 import SystemPackage
 
-/// `baton roots`
 struct RootsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "roots",
@@ -37,7 +36,6 @@ struct RootsCommand: ParsableCommand {
         defaultSubcommand: RootsListCommand.self)
 }
 
-/// `baton roots list`
 struct RootsListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "List them. (default)")
 
@@ -45,7 +43,7 @@ struct RootsListCommand: ParsableCommand {
 
     func run() throws {
         let path = SharedRootsFile.path(in: try CommandEnvironment.home())
-        let roots = try RootsEditing.attempt(path) { () throws(ConfigurationError) in
+        let roots = try CommandError.naming(path) { (path) throws(ConfigurationError) in
             try SharedRootsFile.read(path, userHome: ConfigurationFile.userHome)
         }
         if output.json {
@@ -60,7 +58,6 @@ struct RootsListCommand: ParsableCommand {
     }
 }
 
-/// `baton roots add`
 struct RootsAddCommand: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "add", abstract: "Share a folder under a name.")
 
@@ -82,7 +79,7 @@ struct RootsAddCommand: ParsableCommand {
             throw CommandError.usage("\(folder.shown) is no folder: make it first")
         }
         let path = SharedRootsFile.path(in: try CommandEnvironment.home())
-        try RootsEditing.attempt(path) { () throws(ConfigurationError) in
+        try CommandError.naming(path) { (path) throws(ConfigurationError) in
             try SharedRootsFile.add(name, folder, to: path, userHome: ConfigurationFile.userHome)
         }
         Output.say(
@@ -90,7 +87,6 @@ struct RootsAddCommand: ParsableCommand {
     }
 }
 
-/// `baton roots remove`
 struct RootsRemoveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Stop sharing a folder. Its files stay.")
@@ -100,7 +96,7 @@ struct RootsRemoveCommand: ParsableCommand {
 
     func run() throws {
         let path = SharedRootsFile.path(in: try CommandEnvironment.home())
-        let isRemoved = try RootsEditing.attempt(path) { () throws(ConfigurationError) in
+        let isRemoved = try CommandError.naming(path) { (path) throws(ConfigurationError) in
             try SharedRootsFile.remove(name.text, from: path, userHome: ConfigurationFile.userHome)
         }
         guard isRemoved else {
@@ -110,19 +106,7 @@ struct RootsRemoveCommand: ParsableCommand {
     }
 }
 
-/// Reads, changes and prints the shared folders for the commands.
 enum RootsEditing {
-    static func attempt<Result>(
-        _ path: FilePath, _ body: () throws(ConfigurationError) -> Result
-    ) throws(CommandError) -> Result {
-        do {
-            return try body()
-        } catch {
-            throw CommandError(
-                .usage, code: "roots", "\(path.shown): \(SafeText.escaped("\(error)"))")
-        }
-    }
-
     static func isFolder(_ path: FilePath) -> Bool {
         (try? path.stat().type) == .directory
     }

@@ -5,7 +5,6 @@ import Baton
 import BatonMessages
 import BatonNode
 
-/// `baton status`
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
@@ -28,7 +27,6 @@ struct StatusCommand: AsyncParsableCommand {
     }
 }
 
-/// Prints the node's status.
 enum StatusRendering {
     static func json(_ status: WireStatusResponse) -> String {
         var members: [JSONValue.Member] = [

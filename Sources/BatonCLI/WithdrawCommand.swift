@@ -4,7 +4,6 @@ import ArgumentParser
 import Baton
 import BatonMessages
 
-/// `baton withdraw`
 struct WithdrawCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "withdraw",
@@ -51,13 +50,11 @@ struct WithdrawCommand: AsyncParsableCommand {
         let matching = name.matches(in: offers)
         guard let offer = matching.first else {
             throw CommandError(
-                .noSuchActivity, code: HandoffError.Code.noSuchActivity.name,
-                "no offer has an id or a title that begins with \(name.shown); " + Self.choices(offers))
+                .noSuchActivity, "no offer has an id or a title that begins with \(name.shown); " + Self.choices(offers)
+            )
         }
         guard matching.count == 1 else {
-            throw CommandError(
-                .usage, code: HandoffError.Code.ambiguousActivity.name,
-                "\(matching.count) offers match: give more of an id" + Self.list(matching))
+            throw CommandError.usage("\(matching.count) offers match: give more of an id" + Self.list(matching))
         }
         return try await client.withdraw(idPrefix: offer.idText)
     }

@@ -11,34 +11,18 @@ import Glibc
 ///
 /// SIGHUP does not cancel: the end of the terminal ends the command, and the node continues the handoff.
 final class AcceptInterruption: Sendable {
-    /// The present handoff: none before the node is asked, while the user chooses, and at the end.
-    private struct State {
-        /// The node that was asked.
-        var client: NodeClient?
-        /// The stream of the handoff, once it is open.
-        var stream: BatonTransport.Stream?
-        var hasHappened = false
-    }
+    /// Cancels the present handoff. There is none before the node is asked, while the user chooses, and at the end.
+    let cancellation = Cancellation()
+    /// The node that was asked for the present handoff.
+    private let client = Lock<NodeClient?>(nil)
 
-    /// The task that pumps the continuation stream. It ends with the handoff.
-    let pump = PumpTask()
-    private let state = Lock(State())
-
-    /// Whether the user has cancelled.
-    var hasHappened: Bool { state.withLock { $0.hasHappened } }
+    var hasHappened: Bool { cancellation.isRequested }
 
     /// Watches for ^C for as long as the result lives.
     func watch() async -> Interrupts {
         await Interrupts.watch { [self] _ in
-            let (client, stream) = state.withLock { state in
-                state.hasHappened = true
-                return (state.client, state.stream)
-            }
-            guard let client else { _exit(ExitStatus.interrupted.rawValue) }
-            Task { [pump] in
-                await pump.cancel()
-                await stream?.reset(.cancelled)
-            }
+            guard let client = client.withLock({ $0 }) else { _exit(ExitStatus.interrupted.rawValue) }
+            cancellation.request()
             // The node may be stuck. The command ends anyway.
             Task {
                 try? await Task.sleep(for: .seconds(2))
@@ -51,15 +35,11 @@ final class AcceptInterruption: Sendable {
     ///
     /// - Throws: ``CommandError/interrupted`` if the user has cancelled, whatever the node has answered.
     func accept(_ request: WireAcceptRequest, by client: NodeClient) async throws -> NodeHandoff {
-        state.withLock { $0.client = client }
+        self.client.withLock { $0 = client }
         let handoff: NodeHandoff
         do throws(HandoffError) {
-            handoff = try await client.accept(request) { [self] stream in
-                let isLate = state.withLock { state in
-                    state.stream = stream
-                    return state.hasHappened
-                }
-                if isLate { Task { await stream.reset(.cancelled) } }
+            handoff = try await client.accept(request) { [cancellation] stream in
+                cancellation.setAction { Task { await stream.reset(.cancelled) } }
             }
         } catch {
             guard hasHappened else { throw error }
@@ -71,11 +51,8 @@ final class AcceptInterruption: Sendable {
         throw CommandError.interrupted
     }
 
-    /// The handoff is over.
     func end() {
-        state.withLock { state in
-            state.client = nil
-            state.stream = nil
-        }
+        client.withLock { $0 = nil }
+        cancellation.setAction(nil)
     }
 }

@@ -11,9 +11,7 @@ import SystemPackage
 ///
 /// With `--stream` standard output carries only the stream, and events go to standard error.
 actor AcceptReporter {
-    private let isJSON: Bool
-    private let isStream: Bool
-    private let progress: ProgressLine
+    let output: EventOutput
     private var accepted: Instant?
     private var started: Instant?
     private var hasFailed = false
@@ -25,15 +23,11 @@ actor AcceptReporter {
     private var reached: UInt64 = 0
     /// The part of ``reached`` that another `baton accept` can start from.
     private var kept: UInt64 = 0
-    private var told = ProgressMembers()
 
-    init(isJSON: Bool, isStream: Bool, progress: ProgressLine = ProgressLine()) {
-        self.isJSON = isJSON
-        self.isStream = isStream
-        self.progress = progress
+    init(_ output: EventOutput) {
+        self.output = output
     }
 
-    /// The command asks the node now.
     func accepts() {
         accepted = Instant(nanoseconds: MonotonicClock.nanoseconds())
     }
@@ -48,29 +42,23 @@ actor AcceptReporter {
         let application = event.hasApplication ? event.application : application
         let what = event.hasApplication ? "it" : "\(activity.shownTitle) from \(SafeText.escaped(event.device))"
         let place = application.map { " in \(SafeText.escaped($0.name))" } ?? ""
-        try await tell(
+        try await output.tell(
             "willContinue",
             [.text("type", event.type), .text("device", event.device), .flag("shown", event.shown)]
                 + Self.members(application), isShown ? nil : "continuing \(what)\(place)")
     }
 
-    /// - Parameter trouble: what the responder of this machine does, in the node's words; nil: it is back.
-    func responder(_ trouble: String?) async throws {
-        let event = ResponderWatch.event(trouble)
-        try await tell(event.name, event.members, ResponderWatch.sentence(trouble))
-    }
-
     /// The activity is no longer offered. The command looks for another one.
     func replaced(because error: HandoffError) async {
-        if !isJSON { await progress.say("\(SafeText.escaped(error.message)): looking for another") }
+        if !output.isJSON { await output.say("\(SafeText.escaped(error.message)): looking for another") }
     }
 
     /// - Parameter isResult: whether the user asked for the payload, rather than for a document.
-    func payload(_ payload: WireActivityPayload, _ activity: ListedActivity, isResult: Bool) throws {
+    func payload(_ payload: WireActivityPayload, _ activity: ListedActivity, isResult: Bool) async throws {
         let rendering = PayloadRendering(payload, device: activity.device, deviceID: activity.deviceID)
-        if isJSON {
+        if output.isJSON {
             let elapsed = accepted.map { Instant(nanoseconds: MonotonicClock.nanoseconds()) - $0 } ?? .zero
-            try emit("payload", try rendering.members() + [.init("elapsed", .real(elapsed / .seconds(1)))])
+            try await output.tell("payload", try rendering.members() + [.init("elapsed", .real(elapsed / .seconds(1)))])
         } else if isResult {
             for line in try rendering.lines() { try Output.line(line) }
         }
@@ -79,17 +67,9 @@ actor AcceptReporter {
     func progressed(_ event: WireProgressReport, _ activity: ListedActivity) async throws {
         reached = event.bytes
         kept = event.hasKeptBytes ? event.keptBytes : event.bytes
-        if isJSON {
-            let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
-            try emit(
-                "progress",
-                [.count("resumed", event.resumedBytes)] + told.members(event, now: now))
-        } else {
-            resumed = resumed ?? event.resumedBytes
-            guard !isShown else { return }
-            await progress.update(
-                activity.shownTitle, bytes: event.bytes, total: event.total, bottleneck: event.bottleneck)
-        }
+        resumed = resumed ?? event.resumedBytes
+        try await output.progressed(
+            event, of: activity.shownTitle, isShown: !isShown, [.count("resumed", event.resumedBytes)])
     }
 
     /// The transfer stopped, or the document or an older copy changed. It goes on by itself.
@@ -102,7 +82,7 @@ actor AcceptReporter {
             event.waitsSeconds > 0
             ? "waiting for \(SafeText.escaped(activity.device)) for up to \(Self.minutes(event.waitsSeconds)); ^C ends"
             : "going on with what is not here yet"
-        try await tell(
+        try await output.tell(
             "interrupted",
             [
                 .text("code", CommandError(HandoffError(event.cause)).code), .text("message", event.cause.message),
@@ -117,12 +97,12 @@ actor AcceptReporter {
     }
 
     func continued(_ event: WireAcceptEvent.Continued) async throws {
-        await progress.removeAll()
+        await output.removeAll()
         // Nothing is left that another accept could start from.
         reached = 0
         let path = Array(event.path)
-        if isJSON {
-            try emit(
+        if output.isJSON {
+            try await output.tell(
                 "continued",
                 (path.isEmpty
                     ? []
@@ -146,12 +126,12 @@ actor AcceptReporter {
 
     /// Reports the failure in JSON. For people the end of the command does that.
     func failed(_ error: CommandError) async throws {
-        await progress.removeAll()
+        await output.removeAll()
         guard !hasFailed else { return }
         hasFailed = true
         let isTold = error.code == CommandError.interrupted.code && reached > 0
         let sentence = kept > 0 ? "\(keeping): `baton accept` again goes on from there" : keeping
-        try await tell(
+        try await output.tell(
             "failed",
             [.text("code", error.code), .text("message", error.message)] + (isTold ? [.count("kept", kept)] : []),
             isTold ? sentence : nil)
@@ -187,16 +167,5 @@ actor AcceptReporter {
         return [
             .text("application", application.identifier), .text("applicationName", application.name),
         ]
-    }
-
-    /// Prints an event as JSON, or for people as a sentence if it has one.
-    private func tell(_ event: String, _ members: [JSONValue.Member], _ sentence: String?) async throws {
-        if isJSON { return try emit(event, members) }
-        if let sentence { await progress.say(sentence) }
-    }
-
-    private func emit(_ event: String, _ members: [JSONValue.Member]) throws {
-        let line = EventLine.text(event, members)
-        if isStream { Output.say(line) } else { try Output.line(line) }
     }
 }

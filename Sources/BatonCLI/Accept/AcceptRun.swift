@@ -25,7 +25,6 @@ struct AcceptRun: Sendable {
 
     private let question = StandingQuestion()
 
-    /// The result.
     struct Outcome: Sendable {
         var payload = WireActivityPayload()
         var continued = WireAcceptEvent.Continued()
@@ -55,7 +54,7 @@ struct AcceptRun: Sendable {
                 if let failure = await question.failure { throw failure }
                 guard error.code == .connectionLost else { throw error }
                 throw CommandError(
-                    .noNode, code: "noNode", "the node has stopped; start `baton node` and accept it again")
+                    .noNode, "the node has stopped; start `baton node` and accept it again")
             }
             guard let event else {
                 throw CommandError.failed("the node ended the handoff without saying how; see what it says itself")
@@ -69,7 +68,6 @@ struct AcceptRun: Sendable {
         }
     }
 
-    /// - Returns: whether the activity has been continued.
     private func handle(_ event: WireAcceptEvent, _ outcome: inout Outcome) async throws -> Bool {
         switch event.kind {
         case .willContinue(let event):
@@ -124,40 +122,16 @@ struct AcceptRun: Sendable {
     }
 
     private func pumpStream() async throws {
-        let (client, handoff) = (client, handoff)
-        try await interruption.pump.run {
-            try await client.openContinuationStream(ofHandoff: handoff.id)
-        } pumping: {
-            try await StreamPump($0).run()
+        let stream = try await client.openContinuationStream(ofHandoff: handoff.id)
+        let pumping = Task { try await StreamPump(stream).run() }
+        interruption.cancellation.setAction { [handoff] in
+            Task {
+                await stream.reset(.cancelled)
+                pumping.cancel()
+                await handoff.cancel()
+            }
         }
-    }
-}
-
-/// The task of the pump, which a signal can cancel.
-actor PumpTask {
-    private var opening: Task<BatonTransport.Stream, any Error>?
-    private var task: Task<Void, any Error>?
-    private var isCancelled = false
-
-    func run(
-        _ open: @escaping @Sendable () async throws -> BatonTransport.Stream,
-        pumping body: @escaping @Sendable (BatonTransport.Stream) async throws -> Void
-    ) async throws {
-        guard !isCancelled else { throw CancellationError() }
-        let opening = Task { try await open() }
-        self.opening = opening
-        let stream = try await opening.value
-        guard !isCancelled else { throw CancellationError() }
-        let task = Task { try await body(stream) }
-        self.task = task
-        try await task.value
-    }
-
-    /// Cancels the pump, and tells the other side that the user did. A stream that is being opened is waited for.
-    func cancel() async {
-        isCancelled = true
-        if let stream = try? await opening?.value { await stream.reset(.cancelled) }
-        task?.cancel()
+        try await pumping.value
     }
 }
 

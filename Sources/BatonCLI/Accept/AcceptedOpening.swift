@@ -49,7 +49,6 @@ struct AcceptedOpening {
         return ["DISPLAY", "WAYLAND_DISPLAY"].contains { environment[$0]?.isEmpty == false }
     }
 
-    /// - Returns: whether it was opened.
     private func opening(_ what: String, _ open: () async throws(LaunchError) -> Void) async -> Bool {
         do throws(LaunchError) {
             try await open()
@@ -66,7 +65,6 @@ struct AcceptedOpening {
     }
 }
 
-/// Prints the payload of an activity.
 struct PayloadRendering {
     private let payload: WireActivityPayload
     private let activity: ListedActivity
@@ -87,7 +85,6 @@ struct PayloadRendering {
         return lines
     }
 
-    /// The fields of the activity, then its payload.
     func members() throws -> [JSONValue.Member] {
         activity.members + [
             .init("userInfo", try userInfo().json),
@@ -101,32 +98,6 @@ struct PayloadRendering {
         } catch {
             throw CommandError.failed(
                 "the other device sent what this version cannot read: \(SafeText.escaped("\(error)"))")
-        }
-    }
-}
-
-/// Checks a destination before anything is fetched. The node checks again when it writes.
-enum DestinationCheck {
-    static func check(_ folder: FilePath) throws(CommandError) {
-        let shown = SafeText.escaped(path: folder.bytes)
-        let status: Stat
-        do {
-            status = try folder.stat()
-        } catch {
-            throw CommandError(
-                .destination, code: "destinationUnwritable",
-                error == .noSuchFileOrDirectory
-                    ? "the folder \(shown) does not exist: make it first, or name another one with --to"
-                    : "the folder \(shown) cannot be used (\(error)): name another one with --to")
-        }
-        guard status.type == .directory else {
-            throw CommandError(
-                .destination, code: "destinationUnwritable", "\(shown) is no folder: name one with --to")
-        }
-        guard folder.withPlatformString({ access($0, W_OK | X_OK) }) == 0 else {
-            throw CommandError(
-                .destination, code: "destinationUnwritable",
-                "the folder \(shown) is not writable (\(Errno(rawValue: errno))): name another one with --to")
         }
     }
 }

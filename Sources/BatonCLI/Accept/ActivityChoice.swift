@@ -10,7 +10,6 @@ struct ActivityChoice: Sendable {
     /// A device's name, or the beginning of its id.
     var device: String?
 
-    /// The result of a choice from a list.
     enum Outcome: Equatable {
         case none
         case one(ListedActivity)
@@ -25,7 +24,6 @@ struct ActivityChoice: Sendable {
         return .one(matching.reduce(first) { $1.since > $0.since ? $1 : $0 })
     }
 
-    /// The activities that match all that the command line says.
     func matches(in activities: [ListedActivity]) -> [ListedActivity] {
         let fromDevice = activities.filter(isFromDevice)
         return name?.matches(in: fromDevice) ?? fromDevice
@@ -64,7 +62,7 @@ struct ActivityChoice: Sendable {
                 + " \(activities.count) that \(activities.count == 1 ? "is" : "are")"
         }
         let waiting = waited.map { "waited \($0.components.seconds) s: " } ?? ""
-        return CommandError(.noSuchActivity, code: "noSuchActivity", waiting + sentence)
+        return CommandError(.noSuchActivity, waiting + sentence)
     }
 
     /// The error if several match and the command cannot ask.
@@ -82,7 +80,6 @@ struct ActivityChoice: Sendable {
 
 /// The name of an activity on the command line: the beginning of its id or of its title.
 struct ActivityName: Sendable, Equatable {
-    /// The text as the user wrote it.
     let text: String
 
     /// The activities that have the name.

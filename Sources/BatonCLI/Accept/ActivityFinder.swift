@@ -29,37 +29,18 @@ struct ActivityFinder {
         }
         switch choice.pick(from: known.activities) {
         case .none:
-            let withheld = choice.matches(in: known.refused.map { $0.activity } + known.switchedOff.map { $0.activity })
-            if let first = known.refused.first(where: { withheld.contains($0.activity) }) {
-                throw CommandError(
-                    .refused, code: "refused",
-                    "the accept policy of this device refuses \(first.activity.shownTitle) from"
-                        + " \(SafeText.escaped(first.activity.device)), \(SafeText.escaped(first.rule));"
-                        + " see `baton policy`"
-                )
-            }
-            if let first = known.switchedOff.first(where: { withheld.contains($0.activity) }) {
-                let application = SafeText.escaped(first.application)
-                throw CommandError(
-                    .refused, code: "handoffOff",
-                    "Handoff is switched off for \(application), which continues \(first.activity.shownTitle) from"
-                        + " \(SafeText.escaped(first.activity.device)): switch it on with"
-                        + " `baton handoff on --application \(application)`")
-            }
+            let withheld = choice.matches(in: known.withheld.map(\.activity))
+            if let first = known.withheld.first(where: { withheld.contains($0.activity) }) { throw first.reason }
             throw choice.nothingFound(among: known.activities, gone: known.gone, waited: waiting)
         case .one(let activity): return Found(activity: activity, isNamed: choice.name != nil)
         case .several(let activities): return Found(activity: try await ask(activities), isNamed: true)
         }
     }
 
-    /// The lists of the node.
     private struct Known {
         var activities: [ListedActivity] = []
-        /// Activities that the accept policy refuses, and the rule.
-        var refused: [(activity: ListedActivity, rule: String)] = []
-        /// Activities that only applications with Handoff switched off continue, and one of these.
-        var switchedOff: [(activity: ListedActivity, application: String)] = []
-        /// Activities that were listed before.
+        /// Activities that the accept policy refuses, or that only applications with Handoff switched off continue.
+        var withheld: [(activity: ListedActivity, reason: CommandError)] = []
         var gone: [ListedActivity] = []
     }
 
@@ -69,10 +50,8 @@ struct ActivityFinder {
             let activity = ListedActivity(listing)
             if listing.change == .removed {
                 known.gone.append(activity)
-            } else if !listing.refusedBy.isEmpty {
-                known.refused.append((activity, listing.refusedBy))
-            } else if !listing.switchedOff.isEmpty {
-                known.switchedOff.append((activity, listing.switchedOff))
+            } else if let reason = Self.withholding(listing, activity) {
+                known.withheld.append((activity, reason))
             } else {
                 known.activities.append(activity)
             }
@@ -80,25 +59,53 @@ struct ActivityFinder {
         return known
     }
 
+    private static func withholding(_ listing: WireActivityListing, _ activity: ListedActivity) -> CommandError? {
+        let what = "\(activity.shownTitle) from \(SafeText.escaped(activity.device))"
+        if !listing.refusedBy.isEmpty {
+            let rule = SafeText.escaped(listing.refusedBy)
+            return CommandError(
+                .refused, "the accept policy of this device refuses \(what), \(rule); see `baton policy`")
+        }
+        guard !listing.switchedOff.isEmpty else { return nil }
+        let application = SafeText.escaped(listing.switchedOff)
+        return CommandError(
+            .refused, code: "handoffOff",
+            "Handoff is switched off for \(application), which continues \(what): switch it on with"
+                + " `baton handoff on --application \(application)`")
+    }
+
     /// Waits until an activity matches, or the time is over, and returns the activities.
     private func watch(for duration: Duration) async throws -> [ListedActivity] {
-        let seen = WatchedActivities()
-        let (client, choice) = (client, choice)
-        let limit = HumanUnits.duration(duration)
-        return try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask {
+        let (client, choice, limit) = (client, choice, HumanUnits.duration(duration))
+        let watching = Task {
+            var seen: [ListedActivity] = []
+            var isComplete = false
+            do {
                 for try await listing in try await client.activities(watch: true) {
-                    guard await seen.add(listing) else { continue }
-                    guard await choice.pick(from: seen.all) == .none else { return }
+                    let activity = ListedActivity(listing)
+                    switch listing.change {
+                    case .listed: isComplete = true
+                    case .present, .added, .updated, .removed, .UNRECOGNIZED:
+                        seen.removeAll { $0.id == activity.id && $0.deviceID == activity.deviceID }
+                        if listing.change != .removed { seen.append(activity) }
+                    }
+                    // The present ones arrive one by one: a decision before would choose the first of several.
+                    guard isComplete else { continue }
+                    guard choice.pick(from: seen) == .none else { return seen }
                     if listing.change == .listed { Output.say("waiting for up to \(limit) for an activity; ^C ends") }
                 }
-                throw CommandError(.noNode, code: "noNode", "the node has stopped; start `baton node` and try again")
+                throw CommandError(.noNode, "the node has stopped; start `baton node` and try again")
+            } catch {
+                guard Task.isCancelled else { throw error }
+                return seen
             }
-            group.addTask { try await Task.sleep(for: duration) }
-            defer { group.cancelAll() }
-            try await group.next()
-            return await seen.all
         }
+        let timer = Task {
+            try await Task.sleep(for: duration)
+            watching.cancel()
+        }
+        defer { timer.cancel() }
+        return try await watching.value
     }
 
     private func ask(_ activities: [ListedActivity]) async throws -> ListedActivity {
@@ -107,30 +114,5 @@ struct ActivityFinder {
         let lines = ActivityRendering.lines(activities, width: width, now: Date().timeIntervalSince1970)
         return activities[
             try await NumberedChoice(heading: lines[0], lines: Array(lines.dropFirst())).ask("Which one?")]
-    }
-}
-
-/// The activities of a watch.
-private actor WatchedActivities {
-    private(set) var all: [ListedActivity] = []
-    private var isComplete = false
-
-    /// Adds a change. It returns `true` when the list is complete.
-    ///
-    /// The present activities arrive one by one. A decision before the list is complete would choose the first of
-    /// several.
-    func add(_ listing: WireActivityListing) -> Bool {
-        switch listing.change {
-        case .listed:
-            isComplete = true
-        case .present, .added, .updated, .UNRECOGNIZED:
-            let activity = ListedActivity(listing)
-            all.removeAll { $0.id == activity.id && $0.deviceID == activity.deviceID }
-            all.append(activity)
-        case .removed:
-            let activity = ListedActivity(listing)
-            all.removeAll { $0.id == activity.id && $0.deviceID == activity.deviceID }
-        }
-        return isComplete
     }
 }

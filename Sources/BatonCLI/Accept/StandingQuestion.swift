@@ -36,7 +36,6 @@ actor StandingQuestion {
     }
 }
 
-/// Asks the user which of several applications continues an activity.
 enum ApplicationChooser {
     static func ask(_ applications: [WireInstalledApplication]) async throws -> WireInstalledApplication {
         guard NumberedChoice.isPossible else { throw ambiguous(applications) }

@@ -87,14 +87,13 @@ final class StreamPump: Sendable {
             CommandError(.failed, code: "streamFailed", error.message)
         case .reset(let code):
             CommandError(
-                .unreachable, code: "connectionLost",
-                "the other side aborted the stream (\(code)): what came may be cut short")
+                .unreachable, "the other side aborted the stream (\(code)): what came may be cut short")
         case .cancelled:
             .interrupted
         case .unreachable, .refused, .protocolViolation, .connectionLost, .goingAway, .limitExceeded, .streamClosed,
             .alreadyWaiting:
             CommandError(
-                .unreachable, code: "connectionLost", "the stream broke (\(error)): what came may be cut short")
+                .unreachable, "the stream broke (\(error)): what came may be cut short")
         }
     }
 

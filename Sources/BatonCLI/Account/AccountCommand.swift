@@ -17,7 +17,6 @@ struct AccountCommand: ParsableCommand {
         ])
 }
 
-/// `baton account create`
 struct AccountCreateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
@@ -39,7 +38,6 @@ struct AccountCreateCommand: AsyncParsableCommand {
     @Option(name: .long, help: "What the other devices call this one. (default: the host's name)")
     var name: CommandArgument?
 
-    /// The next step of a user who has made an account.
     static let next = "`baton account invite` adds another device"
 
     func run() async throws {
@@ -47,7 +45,6 @@ struct AccountCreateCommand: AsyncParsableCommand {
         FirstRun.sayNext(Self.next)
     }
 
-    /// Makes the account.
     func create() async throws {
         try Output.requireReader(of: "the account key")
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
@@ -88,21 +85,19 @@ struct AccountCreateCommand: AsyncParsableCommand {
 }
 
 extension CommandError {
-    /// The failure of an operation on the account.
     init(_ error: AccountError) {
-        let (status, code): (ExitStatus, String) =
+        let status: ExitStatus =
             switch error {
-            case .invalidDeviceName: (.usage, "account")
-            case .nodeRunning: (.alreadyRunning, "alreadyRunning")
+            case .invalidDeviceName: .usage
+            case .nodeRunning: .alreadyRunning
             case .noAccount, .accountExists, .busy, .exposed, .foreign, .damaged, .unknownFormat, .system,
                 .cryptography:
-                (.account, "account")
+                .account
             }
-        self.init(status, code: code, "\(error)")
+        self.init(status, "\(error)")
     }
 }
 
-/// `baton account show`
 struct AccountShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
@@ -144,8 +139,7 @@ struct AccountShowCommand: AsyncParsableCommand {
     private func show(_ sealedKey: SealedAccountKey?, of account: Account) async throws {
         guard let sealedKey else {
             throw CommandError(
-                .account, code: "account",
-                "the account key is not kept on this device: run this on the device that made the account")
+                .account, "the account key is not kept on this device: run this on the device that made the account")
         }
         let unlocked = try await PassphraseInput.require(for: sealedKey, of: account.id)
         // Before the key is printed, so that a missing library is said first.
@@ -170,7 +164,6 @@ struct AccountShowCommand: AsyncParsableCommand {
     }
 }
 
-/// `baton account leave`
 struct AccountLeaveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "leave",
@@ -203,7 +196,6 @@ struct AccountLeaveCommand: AsyncParsableCommand {
     }
 }
 
-/// `baton account rotate`
 struct AccountRotateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",

@@ -8,7 +8,6 @@ import BatonProtocol
 import Glibc
 import SystemPackage
 
-/// `baton account invite`
 struct AccountInviteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "invite",
@@ -62,7 +61,6 @@ struct AccountInviteCommand: AsyncParsableCommand {
     }
 }
 
-/// The dialogue with the user of the inviting device.
 private struct InvitationDialogue {
     private enum Input: Sendable {
         case event(InvitationServer.Event)
@@ -219,7 +217,7 @@ private struct InvitationDialogue {
         case .digits:
             let suspicion = hadWrongDigits ? "; if you mistyped nothing, somebody may be in the middle" : ""
             return CommandError(
-                .refused, code: "refused",
+                .refused,
                 "three tries failed, so this invitation is over\(suspicion): invite again, or join with the account key"
             )
         case .time:

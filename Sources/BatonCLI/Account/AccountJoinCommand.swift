@@ -6,7 +6,6 @@ import BatonDocuments
 import BatonNode
 import SystemPackage
 
-/// `baton account join`
 struct AccountJoinCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "join",
@@ -60,7 +59,6 @@ struct AccountJoinCommand: AsyncParsableCommand {
     /// How long to look for another device: 10 s.
     private static let patience = Duration.seconds(10)
 
-    /// The next step of a user whose device has joined.
     static let next = "`baton devices` shows the others"
 
     func run() async throws {
@@ -68,7 +66,6 @@ struct AccountJoinCommand: AsyncParsableCommand {
         FirstRun.sayNext(Self.next)
     }
 
-    /// Joins by digits or by the key.
     func join() async throws {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         try store.refuseExisting()
@@ -112,7 +109,6 @@ struct AccountJoinCommand: AsyncParsableCommand {
         return outcome
     }
 
-    /// The lines that tell the user the result of a search.
     static func lines(of outcome: AccountLookup.Outcome) -> [String] {
         let later = "If a device was ever revoked, this one learns of it when it first meets another."
         var lines: [String] = []

@@ -14,7 +14,7 @@ enum AccountKeyInput {
                 return try AccountKey(parsing: text)
             } catch {
                 guard file == nil, Terminal.isTerminal(.standardInput), text.count > 0 else {
-                    throw CommandError(.usage, code: "accountKey", "\(error)")
+                    throw CommandError.usage("\(error)")
                 }
                 Output.complain("\(error)")
             }
@@ -29,9 +29,7 @@ enum AccountKeyInput {
         let secrets = AccountSecrets(try await key(from: file, of: store))
         let account = try store.load()
         guard secrets.accountID == account.id else {
-            throw CommandError(
-                .usage, code: "accountKey",
-                "this is the key of another account: this device is in account \(account.id)")
+            throw CommandError.usage("this is the key of another account: this device is in account \(account.id)")
         }
         return (secrets, account)
     }
@@ -58,7 +56,7 @@ enum AccountKeyInput {
             }
             return try await ByteChannel(.standardInput).readSecret(limit: limit)
         } catch let error as SecretReadingError {
-            throw CommandError(.usage, code: "accountKey", "the account key cannot be read: \(error)")
+            throw CommandError.usage("the account key cannot be read: \(error)")
         }
     }
 }
@@ -98,7 +96,7 @@ enum PassphraseInput {
             let passphrase = try await ask(question)
             if passphrase.count == 0 { return nil }
             if let key = try sealed.open(with: passphrase, of: account) { return (key, passphrase) }
-            guard Terminal.isTerminal(.standardInput) else { throw CommandError.passphrase(wrong) }
+            guard Terminal.isTerminal(.standardInput) else { throw CommandError.usage(wrong) }
             Output.complain(wrong)
         }
     }
@@ -108,7 +106,7 @@ enum PassphraseInput {
         for sealed: SealedAccountKey, of account: AccountID
     ) async throws -> (key: AccountKey, passphrase: SecretBytes) {
         guard let unlocked = try await unlock(sealed, of: account, asking: "Passphrase: ") else {
-            throw CommandError.passphrase(wrong)
+            throw CommandError.usage(wrong)
         }
         return unlocked
     }
@@ -119,14 +117,8 @@ enum PassphraseInput {
             if Terminal.isTerminal(.standardInput) { return try await HiddenInput.ask(question, limit: limit) }
             return try await ByteChannel(.standardInput).readSecret(limit: limit)
         } catch let error as SecretReadingError {
-            throw CommandError.passphrase("the passphrase cannot be read: \(error)")
+            throw CommandError.usage("the passphrase cannot be read: \(error)")
         }
-    }
-}
-
-extension CommandError {
-    fileprivate static func passphrase(_ message: String) -> CommandError {
-        CommandError(.usage, code: "passphrase", message)
     }
 }
 

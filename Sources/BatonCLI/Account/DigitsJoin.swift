@@ -6,12 +6,10 @@ import BatonNode
 import Glibc
 import SystemPackage
 
-/// Joining an account by six digits.
 struct DigitsJoin {
     let store: AccountStore
     /// The name that the user chose for this device; nil for the host's.
     let deviceName: String?
-    /// Whether the user said `--yes`.
     let isConfirmed: Bool
 
     /// Joins by an invitation.
@@ -46,7 +44,7 @@ struct DigitsJoin {
                 })
         } catch is SocketError {
             throw CommandError(
-                .unreachable, code: "peerUnreachable",
+                .unreachable,
                 "nobody answers at \(addresses[0]): is the invitation still open, and does a firewall there let TCP"
                     + " port \(addresses[0].port ?? InvitationServer.port) in?")
         }
@@ -86,11 +84,10 @@ struct DigitsJoin {
         do {
             return try await resolver.addresses(of: String(host), port: named)
         } catch {
-            throw CommandError(.unreachable, code: "peerUnreachable", SafeText.escaped("\(error)"))
+            throw CommandError(.unreachable, SafeText.escaped("\(error)"))
         }
     }
 
-    /// Looks names up on a thread that may block.
     private actor Resolver {
         private let executor: BlockingExecutor
         nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -106,7 +103,6 @@ struct DigitsJoin {
 }
 
 extension CommandError {
-    /// The failure of an attempt to join.
     init(_ error: PairingError) {
         let (status, message): (ExitStatus, String) =
             switch error {
@@ -120,7 +116,7 @@ extension CommandError {
             case .ended, .malformed, .disconnected:
                 (.unreachable, "the link broke, and nothing was stored: start anew")
             }
-        self.init(status, code: status == .refused ? "refused" : "pairing", message)
+        self.init(status, message)
     }
 }
 
@@ -139,7 +135,6 @@ enum InvitationFinder {
     /// How long to wait for further invitations after the first: 2 s.
     private static let settling = Duration.seconds(2)
 
-    /// Returns where to join.
     static func find() async throws -> [SocketAddress] {
         Output.say("Looking for an invitation: run `baton account invite` on a device of yours.")
         let search = try InvitationSearch()
@@ -180,7 +175,7 @@ enum InvitationFinder {
                 found = now
             case .search(.unavailable(let reason)):
                 throw CommandError(
-                    .unreachable, code: "responder",
+                    .unreachable,
                     "invitations cannot be looked for. \(reason) Or use the address that the other device shows:"
                         + " baton account join --address ADDRESS")
             case .hint where found.isEmpty:
@@ -196,7 +191,7 @@ enum InvitationFinder {
             }
         }
         throw CommandError(
-            .unreachable, code: "pairing", "no invitation was seen: are both devices in one network?")
+            .unreachable, "no invitation was seen: are both devices in one network?")
     }
 
     private static func choose(from found: [FoundInvitation]) async throws -> FoundInvitation {

@@ -4,7 +4,6 @@ import BatonAccount
 import CLinux
 import CQRencode
 
-/// Draws the account key as a QR code in the terminal.
 enum KeyCode {
     /// The light modules around a code that scanners need (ISO/IEC 18004, section 5.3.8).
     private static let margin = 4
@@ -55,7 +54,6 @@ enum KeyCode {
     private static func draw(_ modules: SecretBytes, _ width: Int) -> SecretBytes {
         let size = width + 2 * margin
         let (full, upper, lower) = (Array("█".utf8), Array("▀".utf8), Array("▄".utf8))
-        /// Returns the number of bytes.
         func draw(_ modules: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer?) -> Int {
             func isLight(_ row: Int, _ column: Int) -> Bool {
                 let (row, column) = (row - margin, column - margin)

@@ -8,7 +8,6 @@ import Glibc
 import Logging
 import SystemPackage
 
-/// `baton application`
 struct ApplicationCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "application",
@@ -69,7 +68,6 @@ struct ApplicationCommand: AsyncParsableCommand {
         if case .failed(let error)? = end { throw error }
     }
 
-    /// The reason that the application ends.
     private enum Ending: Sendable {
         case inputEnded
         case stopped
@@ -90,7 +88,6 @@ struct ApplicationCommand: AsyncParsableCommand {
     }
 }
 
-/// Reads the manifest of the program.
 enum BridgeManifest {
     /// - Parameter manifest: the identifier of an installed application, or else the path of an `Info.plist`.
     static func description(_ manifest: CommandArgument) throws(CommandError) -> Application.Description {
@@ -104,7 +101,7 @@ enum BridgeManifest {
             return try Application.Description(
                 identifier: manifest.identifier, name: manifest.name, team: manifest.team, continues: types)
         } catch {
-            throw CommandError(.usage, code: "manifest", SafeText.escaped("\(error)"))
+            throw CommandError.usage(SafeText.escaped("\(error)"))
         }
     }
 
@@ -118,12 +115,7 @@ enum BridgeManifest {
                 "no application \(SafeText.escaped(text)) is installed, and there is no such file: `baton applications`"
                     + " shows which are")
         }
-        do throws(ApplicationManifestError) {
-            return try InfoPropertyList(reading: path).manifest(source: path)
-        } catch {
-            throw CommandError(
-                .usage, code: "manifest", "\(path.shown): \(SafeText.escaped(error.description))")
-        }
+        return try RegistryAccess.manifest(path)
     }
 }
 
@@ -134,7 +126,6 @@ struct BridgeLines {
 
     enum Line: Equatable {
         case text([UInt8])
-        /// Longer than the bound.
         case tooLong
     }
 

@@ -2,19 +2,14 @@
 
 import Baton
 
-/// A question that waits for the program's answer.
 struct BridgeQuestion: Sendable {
-    let kind: Kind
+    /// The message that answers it.
+    let message: String
+    /// The activity that is saved.
+    let activity: UserActivity?
     let answers: AsyncStream<BridgeAnswer>.Continuation
-
-    enum Kind: Sendable {
-        case willSave(UserActivity)
-        case willContinue
-        case `continue`
-    }
 }
 
-/// An answer of the program.
 enum BridgeAnswer: Sendable {
     case saved
     case willContinue(WillContinue)
@@ -28,7 +23,7 @@ enum BridgeAnswer: Sendable {
 extension Bridge: ApplicationDelegate, UserActivityDelegate {
     func userActivityWillSave(_ activity: UserActivity) async {
         guard let name = names[ObjectIdentifier(activity)] else { return }
-        _ = await ask(.willSave(activity)) { .willSave(request: $0, activity: name) }
+        _ = await ask("saved", activity) { .willSave(request: $0, activity: name) }
     }
 
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {
@@ -50,7 +45,7 @@ extension Bridge: ApplicationDelegate, UserActivityDelegate {
     func application(
         _ application: Application, willContinueUserActivityWithType type: String
     ) async -> WillContinue {
-        let answer = await ask(.willContinue) { .willContinue(request: $0, type: type) }
+        let answer = await ask("willContinue") { .willContinue(request: $0, type: type) }
         guard case .willContinue(let willContinue) = answer else { return .refused("it did not answer") }
         return willContinue
     }
@@ -66,7 +61,7 @@ extension Bridge: ApplicationDelegate, UserActivityDelegate {
         let name = "\(Self.ownPrefix)\(nextNumber())"
         activity.delegate = self
         keep(activity, as: name)
-        let answer = await ask(.continue) { .continue(request: $0, activity: name, activity) }
+        let answer = await ask("continued") { .continue(request: $0, activity: name, activity) }
         guard case .continued(true) = answer else {
             forget(activity)
             return false
@@ -82,33 +77,29 @@ extension Bridge: ApplicationDelegate, UserActivityDelegate {
 
     /// - Returns: `nil` if there is no answer in time, or too many questions wait.
     private func ask(
-        _ kind: BridgeQuestion.Kind, _ event: @Sendable (UInt64) -> BridgeEvent
+        _ message: String, _ activity: UserActivity? = nil, _ event: @Sendable (UInt64) -> BridgeEvent
     ) async -> BridgeAnswer? {
         guard questions.count < Self.questionBound else { return nil }
         let number = nextNumber()
         let (answers, answer) = AsyncStream<BridgeAnswer>.makeStream(bufferingPolicy: .bufferingOldest(1))
-        questions[number] = BridgeQuestion(kind: kind, answers: answer)
+        questions[number] = BridgeQuestion(message: message, activity: activity, answers: answer)
         defer { questions[number] = nil }
         await printer.print(event(number))
         for await answer in answers { return answer }
         return nil
     }
 
-    func saved(_ request: UInt64, _ fields: [BridgeField]) throws(BridgeProblem) {
-        if case .willSave(let activity)? = questions[request]?.kind { apply(fields, to: activity) }
-        try answer(request, .saved)
+    func saved(_ request: UInt64, _ fields: BridgeFields) throws(BridgeProblem) {
+        if let activity = questions[request]?.activity { fields.apply(to: activity) }
+        try answer(request, "saved", .saved)
     }
 
-    func answer(_ request: UInt64, _ answer: BridgeAnswer) throws(BridgeProblem) {
+    func answer(_ request: UInt64, _ message: String, _ answer: BridgeAnswer) throws(BridgeProblem) {
         guard let question = questions[request] else {
             throw BridgeProblem("no question \(request) waits: it was answered, or it was waited for long enough")
         }
-        switch (question.kind, answer) {
-        case (.willSave, .saved), (.willContinue, .willContinue), (.continue, .continued):
-            questions[request] = nil
-            question.answers.yield(answer)
-        case (.willSave, _), (.willContinue, _), (.continue, _):
-            throw BridgeProblem("this is no answer to question \(request)")
-        }
+        guard question.message == message else { throw BridgeProblem("this is no answer to question \(request)") }
+        questions[request] = nil
+        question.answers.yield(answer)
     }
 }

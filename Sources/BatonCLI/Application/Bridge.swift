@@ -56,7 +56,6 @@ actor Bridge {
         for await state in application.nodeState where state != .idle { await printer.print(.node(state)) }
     }
 
-    /// Withdraws all activities.
     func close() async {
         for activity in activities.values { activity.invalidate() }
         await application.close()
@@ -70,41 +69,21 @@ actor Bridge {
                 throw BridgeProblem("the line is longer than \(BridgeLines.bound) bytes")
             case .text(let bytes):
                 guard !bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) else { return }
-                try await perform(try BridgeRequest(line: bytes))
+                try await BridgeRequest(line: bytes).perform(self)
             }
         } catch {
             await printer.print(.error(line: number, error))
         }
     }
 
-    private func perform(_ request: BridgeRequest) async throws(BridgeProblem) {
-        switch request {
-        case .becomeCurrent(let name, let type, let fields): try becomeCurrent(name, type, fields)
-        case .update(let name, let fields): apply(fields, to: try activity(name))
-        case .resignCurrent(let name): try activity(name).resignCurrent()
-        case .invalidate(let name): forget(try activity(name))
-        case .deleteSavedUserActivities(let identifiers): deleteSaved(identifiers)
-        case .setInFront(let isInFront): application.isInFront = isInFront
-        case .saved(let request, let fields): try saved(request, fields)
-        case .willContinue(let request, let answer): try self.answer(request, .willContinue(answer))
-        case .continued(let request, let isHandled): try answer(request, .continued(isHandled))
-        case .openStream(let activity, let stream): try openStream(stream, of: activity)
-        case .write(let name, let bytes): try await stream(name)?.write(bytes)
-        case .finish(let name): try await stream(name)?.finish()
-        case .reset(let name, let status): try await reset(name, status)
-        case .acknowledge(let name): try await stream(name)?.acknowledge()
-        case .startAccessing(let url): try startAccessing(url)
-        }
-    }
-
     // MARK: Activities
 
-    private func becomeCurrent(_ name: String, _ type: String?, _ fields: [BridgeField]) throws(BridgeProblem) {
+    func becomeCurrent(_ name: String, _ type: String?, _ fields: BridgeFields) throws(BridgeProblem) {
         if let activity = activities[name] {
             guard type == nil || type == activity.activityType else {
                 throw BridgeProblem("“\(name)” is of type \(activity.activityType), and keeps it")
             }
-            apply(fields, to: activity)
+            fields.apply(to: activity)
             return activity.becomeCurrent()
         }
         guard let type else { throw BridgeProblem("“\(name)” is a new activity, which needs a “type”") }
@@ -116,21 +95,13 @@ actor Bridge {
         } catch {
             throw BridgeProblem(error.message)
         }
-        apply(fields, to: activity)
+        fields.apply(to: activity)
         activity.delegate = self
         keep(activity, as: name)
         activity.becomeCurrent()
     }
 
-    /// Applies all fields of a message as one change.
-    func apply(_ fields: [BridgeField], to activity: UserActivity) {
-        activity.change { content in
-            for field in fields { field.apply(to: &content) }
-        }
-        for case .needsSave(let needsSave) in fields { activity.needsSave = needsSave }
-    }
-
-    private func deleteSaved(_ identifiers: [String]?) {
+    func deleteSaved(_ identifiers: [String]?) {
         if let identifiers {
             application.deleteSavedUserActivities(withPersistentIdentifiers: identifiers)
         } else {
@@ -174,7 +145,7 @@ actor Bridge {
 
     // MARK: Streams
 
-    private func openStream(_ name: String, of activityName: String) throws(BridgeProblem) {
+    func openStream(_ name: String, of activityName: String) throws(BridgeProblem) {
         try requireOwn(name)
         let activity = try activity(activityName)
         guard streams[name] == nil else { throw BridgeProblem("there is a stream “\(name)”") }
@@ -219,7 +190,7 @@ actor Bridge {
     }
 
     /// - Returns: `nil` for a stream that has just ended.
-    private func stream(_ name: String) throws(BridgeProblem) -> BridgeStream? {
+    func stream(_ name: String) throws(BridgeProblem) -> BridgeStream? {
         switch streams[name] {
         case .open(let stream)?: return stream
         case .opening?: throw BridgeProblem("the stream “\(name)” is not open yet: wait for “streamOpened”")
@@ -229,7 +200,7 @@ actor Bridge {
         }
     }
 
-    private func reset(_ name: String, _ status: UInt8?) async throws(BridgeProblem) {
+    func reset(_ name: String, _ status: UInt8?) async throws(BridgeProblem) {
         guard let stream = try stream(name) else { return }
         forget(stream: name)
         await stream.reset(status: status)
@@ -237,7 +208,7 @@ actor Bridge {
 
     // MARK: Files
 
-    private func startAccessing(_ url: URL) throws(BridgeProblem) {
+    func startAccessing(_ url: URL) throws(BridgeProblem) {
         guard accesses < Self.accessBound else {
             throw BridgeProblem("\(Self.accessBound) files are being asked for: wait for “access”")
         }

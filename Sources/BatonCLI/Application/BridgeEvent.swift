@@ -30,7 +30,6 @@ enum BridgeEvent: Sendable {
         return ([.text("event", name)] + members).line
     }
 
-    /// The name and the members.
     private var named: (String, [JSONValue.Member]) {
         switch self {
         case .ready(let description):
@@ -87,7 +86,6 @@ enum BridgeEvent: Sendable {
         ] + (error.device.map { [.text("device", $0)] } ?? [])
     }
 
-    /// The members of an activity that arrived. Those without a value are left out.
     private static func members(_ activity: UserActivity) -> [JSONValue.Member] {
         var members: [JSONValue.Member] = [
             .text("type", activity.activityType), .init("userInfo", activity.userInfo.json),

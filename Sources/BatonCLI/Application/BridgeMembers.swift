@@ -14,7 +14,6 @@ struct BridgeMembers {
         for member in members { self.members[member.name] = member.value }
     }
 
-    /// - Throws: ``BridgeProblem`` if a member is left.
     func requireEmpty() throws(BridgeProblem) {
         guard let name = members.keys.min() else { return }
         throw BridgeProblem("“\(message)” takes no member “\(name)” here")
@@ -35,12 +34,19 @@ struct BridgeMembers {
         return try string(value, name)
     }
 
-    mutating func boolean(_ name: String, else otherwise: Bool? = nil) throws(BridgeProblem) -> Bool {
-        guard let value = take(name) else {
-            guard let otherwise else { throw missing(name) }
-            return otherwise
-        }
+    mutating func optionalStrings(_ name: String) throws(BridgeProblem) -> [String]? {
+        guard let value = take(name) else { return nil }
+        return try strings(value, name)
+    }
+
+    mutating func optionalBoolean(_ name: String) throws(BridgeProblem) -> Bool? {
+        guard let value = take(name) else { return nil }
         return try boolean(value, name)
+    }
+
+    mutating func boolean(_ name: String, else otherwise: Bool? = nil) throws(BridgeProblem) -> Bool {
+        guard let value = try optionalBoolean(name) ?? otherwise else { throw missing(name) }
+        return value
     }
 
     /// Reads a name that the program gives: 1 to 64 bytes.
@@ -55,19 +61,28 @@ struct BridgeMembers {
     /// Reads the number of a question.
     mutating func request() throws(BridgeProblem) -> UInt64 {
         guard let value = take("request") else { throw missing("request") }
-        guard case .integer(let number) = value, let request = UInt64(exactly: number) else {
-            throw BridgeProblem("“request” of “\(message)” takes the number of the question")
-        }
-        return request
+        return try integer(value, "request", "the number of the question")
     }
 
     /// Reads the exit status of a program that failed, 1 to 255; nil if the message has none.
     mutating func optionalStatus() throws(BridgeProblem) -> UInt8? {
         guard let value = take("status") else { return nil }
-        guard case .integer(let number) = value, let status = UInt8(exactly: number), status > 0 else {
-            throw BridgeProblem("“status” of “\(message)” takes a whole number, 1 to 255")
-        }
+        let wanted = "a whole number, 1 to 255"
+        let status: UInt8 = try integer(value, "status", wanted)
+        guard status > 0 else { throw unfit(value.text, "status", wanted) }
         return status
+    }
+
+    func integer<Value: FixedWidthInteger>(
+        _ value: JSONValue, _ name: String, _ wanted: String
+    ) throws(BridgeProblem) -> Value {
+        switch value {
+        case .integer(let number):
+            guard let value = Value(exactly: number) else { throw unfit(value.text, name, wanted) }
+            return value
+        case .unsigned, .real: throw unfit(value.text, name, wanted)
+        case .null, .boolean, .string, .array, .object: throw wrong(value, name, wanted)
+        }
     }
 
     func string(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> String {

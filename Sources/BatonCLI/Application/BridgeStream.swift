@@ -50,7 +50,6 @@ actor BridgeStream {
         }
     }
 
-    /// Queues bytes.
     func write(_ bytes: [UInt8]) async throws(BridgeProblem) {
         guard !isFinished else { throw BridgeProblem("the stream “\(name)” has been finished") }
         guard unwritten < Self.window else {

@@ -5,7 +5,6 @@ import BatonApplications
 import BatonDocuments
 import SystemPackage
 
-/// Prints applications.
 enum ApplicationRendering {
     static func lines(_ applications: [ApplicationManifest], width: Int) -> [String] {
         var table = Table([

@@ -7,7 +7,6 @@ import BatonTransport
 import FoundationEssentials
 import SystemPackage
 
-/// `baton applications`
 struct ApplicationsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "applications",
@@ -43,7 +42,6 @@ struct ApplicationsCommand: ParsableCommand {
         defaultSubcommand: ApplicationsListCommand.self)
 }
 
-/// `baton applications list`
 struct ApplicationsListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
@@ -68,7 +66,6 @@ struct ApplicationsListCommand: ParsableCommand {
     }
 }
 
-/// `baton applications register`
 struct ApplicationsRegisterCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "register",
@@ -113,26 +110,14 @@ struct ApplicationsRegisterCommand: ParsableCommand {
         let registry = try RegistryAccess.registry()
         let path = CommandEnvironment.absolute(file.path)
         let (words, variables) = (try words(), try variables())
-        let manifest: ApplicationManifest
-        do throws(ApplicationManifestError) {
-            let list = try InfoPropertyList(
-                reading: path, entitlements: entitlements.map { CommandEnvironment.absolute($0.path) })
-            manifest = try list.manifest(command: words, team: team?.text, variables: variables, source: path)
-        } catch {
-            throw CommandError(
-                .usage, code: "manifest", "\(path.shown): \(SafeText.escaped(error.description))")
-        }
+        let entitlements = entitlements.map { CommandEnvironment.absolute($0.path) }
+        let manifest = try RegistryAccess.manifest(
+            path, entitlements: entitlements, command: words, team: team?.text, variables: variables)
         guard !manifest.command.isEmpty else {
             throw CommandError.usage(
                 "\(path.shown) does not name the program to start: give it with --command")
         }
-        let isNew: Bool
-        do throws(ApplicationRegistryError) {
-            isNew = try registry.register(manifest)
-        } catch {
-            throw RegistryAccess.failure(error)
-        }
-        report(manifest, isNew: isNew)
+        report(manifest, isNew: try registry.register(manifest))
     }
 
     private func report(_ manifest: ApplicationManifest, isNew: Bool) {
@@ -149,7 +134,7 @@ struct ApplicationsRegisterCommand: ParsableCommand {
         do throws(LaunchError) {
             try RegistryAccess.launcher().check(manifest)
         } catch {
-            Output.say("It cannot be started now: \(SafeText.escaped(error.description)).")
+            Output.say("It cannot be started now: \(SafeText.escaped(error.message)).")
         }
     }
 
@@ -181,7 +166,6 @@ struct ApplicationsRegisterCommand: ParsableCommand {
     }
 }
 
-/// `baton applications remove`
 struct ApplicationsRemoveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
@@ -199,12 +183,7 @@ struct ApplicationsRemoveCommand: ParsableCommand {
     func run() throws {
         let identifier = identifier.text
         var registry = try RegistryAccess.registry()
-        let wasThere: Bool
-        do throws(ApplicationRegistryError) {
-            wasThere = try registry.remove(identifier)
-        } catch {
-            throw RegistryAccess.failure(error)
-        }
+        let wasThere = try registry.remove(identifier)
         let entry = registry.installed()[identifier].flatMap { manifest in
             switch manifest.source {
             case .desktopEntry(let path): path.shown
@@ -222,7 +201,6 @@ struct ApplicationsRemoveCommand: ParsableCommand {
     }
 }
 
-/// The registry and the launcher of applications for this environment.
 enum RegistryAccess {
     static func registry() throws(CommandError) -> ApplicationRegistry {
         ApplicationRegistry(
@@ -230,11 +208,19 @@ enum RegistryAccess {
             desktopEntries: DesktopEntryFolders(environment: ProcessInfo.processInfo.environment))
     }
 
-    static func launcher() -> ApplicationLauncher {
-        ApplicationLauncher(environment: ProcessInfo.processInfo.environment)
+    static func manifest(
+        _ path: FilePath, entitlements: FilePath? = nil, command: [String]? = nil, team: String? = nil,
+        variables: BuildVariables = BuildVariables([:])
+    ) throws(CommandError) -> ApplicationManifest {
+        do {
+            return try InfoPropertyList(reading: path, entitlements: entitlements)
+                .manifest(command: command, team: team, variables: variables, source: path)
+        } catch {
+            throw CommandError(.usage, code: "manifest", "\(path.shown): \(SafeText.escaped(error.description))")
+        }
     }
 
-    static func failure(_ error: ApplicationRegistryError) -> CommandError {
-        .failed(SafeText.escaped(error.description))
+    static func launcher() -> ApplicationLauncher {
+        ApplicationLauncher(environment: ProcessInfo.processInfo.environment)
     }
 }

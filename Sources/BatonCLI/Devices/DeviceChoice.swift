@@ -5,7 +5,6 @@ import BatonAccount
 import BatonMessages
 import BatonProtocol
 
-/// A device that a user can name.
 struct KnownDevice: Sendable, Equatable {
     let id: String
     let name: String
@@ -22,7 +21,6 @@ struct KnownDevice: Sendable, Equatable {
         return "\(SafeText.escaped(name)) (\(SafeText.escaped(id.prefix(8)))\(before))"
     }
 
-    /// Whether it has or had a name.
     func hasName(_ text: String) -> Bool { name == text || formerNames.contains(text) }
 }
 
@@ -39,7 +37,6 @@ extension KnownDevice {
     }
 }
 
-/// Finds the device that the user means.
 struct DeviceChoice {
     let ownID: String
     let ownName: String
@@ -102,8 +99,7 @@ struct DeviceChoice {
 
     private static var ownDevice: CommandError {
         CommandError(
-            .refused, code: "refused",
-            "this is the device that you are at: to take it out of its account, use `baton account leave`")
+            .refused, "this is the device that you are at: to take it out of its account, use `baton account leave`")
     }
 
     private static func unproved(_ called: [KnownDevice], _ text: String) -> String {

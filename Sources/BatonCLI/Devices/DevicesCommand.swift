@@ -9,7 +9,6 @@ import BatonTransport
 import FoundationEssentials
 import SystemPackage
 
-/// `baton devices`
 struct DevicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
@@ -19,7 +18,6 @@ struct DevicesCommand: AsyncParsableCommand {
         ], defaultSubcommand: DevicesListCommand.self)
 }
 
-/// `baton devices list`
 struct DevicesListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
@@ -65,7 +63,6 @@ struct DevicesListCommand: AsyncParsableCommand {
     }
 }
 
-/// Prints devices.
 enum DeviceRendering {
     static func listsApart(_ home: Home) -> String {
         let revoked = (try? CommandEnvironment.accountStore(home).load().state.revoked.map(\.short).sorted()) ?? []
@@ -115,7 +112,6 @@ enum DeviceRendering {
     }
 }
 
-/// `baton devices rename`
 struct DevicesRenameCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rename",
@@ -145,7 +141,6 @@ struct DevicesRenameCommand: AsyncParsableCommand {
     }
 }
 
-/// `baton devices forget`
 struct DevicesForgetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "forget",

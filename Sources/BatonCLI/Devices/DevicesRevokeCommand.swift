@@ -9,7 +9,6 @@ import BatonProtocol
 import BatonTransport
 import FoundationEssentials
 
-/// `baton devices revoke`
 struct DevicesRevokeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke",
@@ -122,14 +121,11 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     }
 }
 
-/// The devices that know of a revocation, and those that do not.
 struct RevocationSpread {
     /// Ids of the devices that were present before the revocation, proved or not.
     private let present: Set<String>
-    /// The devices as they are now.
     var devices: [WireDevice]
 
-    /// - Parameter devices: the devices as they are before the revocation.
     init(_ devices: [WireDevice]) {
         present = Set(devices.filter(\.present).map(\.deviceID))
         self.devices = devices
@@ -138,7 +134,6 @@ struct RevocationSpread {
     /// Whether a device that was present does not know yet.
     var isAwaited: Bool { devices.contains { present.contains($0.deviceID) && !$0.knows } }
 
-    /// The lines that tell the user.
     var lines: [String] {
         func names(_ knows: Bool) -> String {
             devices.filter { $0.knows == knows }.map {

@@ -8,7 +8,6 @@ import Glibc
 import Subprocess
 import SystemPackage
 
-/// `baton doctor`
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
@@ -64,7 +63,6 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 }
 
-/// The line on a terminal that says what the doctor is doing.
 struct DoctorProgress {
     private let isShown: Bool
 
@@ -72,14 +70,12 @@ struct DoctorProgress {
         self.isShown = isShown && Terminal.isSmart(.standardError)
     }
 
-    /// Shows a sentence in the place of the last one.
     func show(_ text: String) {
         guard isShown else { return }
         let room = max(0, Terminal.width(of: .standardError) - 1)
         _ = try? FileDescriptor.standardError.writeAll("\r\u{1B}[K\(SafeText.escaped(text).prefix(room))".utf8)
     }
 
-    /// Clears the line.
     func end() {
         guard isShown else { return }
         _ = try? FileDescriptor.standardError.writeAll("\r\u{1B}[K".utf8)

@@ -43,9 +43,7 @@ struct DoctorExamination {
     private let canWatch: Bool
     /// Nil if the user has named no device, or there is no account.
     let target: Target?
-    /// Whether the user has named a device.
     private let isForDevice: Bool
-    /// The findings about this machine.
     let machine: [Finding]
 
     /// Reads what needs no network.
@@ -212,7 +210,6 @@ struct DoctorExamination {
 
     // MARK: - The node
 
-    /// Why no road was examined.
     private var reasonForNone: String {
         switch node {
         case .status: "no other device is here to connect back"
@@ -221,7 +218,6 @@ struct DoctorExamination {
         }
     }
 
-    /// Asks the node for its status and the devices that it knows.
     private static func ask(_ home: Home) async -> (NodeAnswer, [WireDevice], Bool) {
         await value(within: patience) {
             do throws(NodeClientError) {

@@ -16,8 +16,6 @@ struct OfferDraft: Sendable {
         case activity(type: String)
     }
 
-    /// The longest type: 96 bytes, the room in an advertisement.
-    static let maximumTypeSize = 96
     /// The longest title: 1,024 bytes. Listings show all of it; the advertisement only its beginning.
     static let maximumTitleSize = 1024
 
@@ -87,15 +85,13 @@ struct OfferDraft: Sendable {
     /// Reads the content again, for each device that accepts the offer.
     func state() throws(CommandError) -> State {
         switch subject {
-        case .document(let paths):
-            try paths.check()
-            return State()
+        // The node reads the document itself.
+        case .document: return State()
         case .webPage(let url): return State(webPageURL: url)
         case .activity: return State(webPageURL: webPageURL, userInfo: try userInfo.read())
         }
     }
 
-    /// The request to the node, with the present content.
     func request() throws(CommandError) -> WireOfferRequest {
         let state = try state()
         var request = WireOfferRequest()
@@ -119,8 +115,16 @@ struct OfferDraft: Sendable {
     }
 
     /// A warning: entries of the folder that are not sent, or large user info; nil if there is none.
+    ///
+    /// - Throws: ``CommandError`` for a document that cannot be offered.
     func warning() throws(CommandError) -> String? {
-        if case .document(let paths) = subject { return try DocumentCheck.leftOut(of: paths) }
+        if case .document(let paths) = subject {
+            do {
+                return try DocumentSource.survey(paths.document, paths.selection).leftOut.message
+            } catch {
+                throw CommandError(HandoffError(.documentUnreadable, error.message))
+            }
+        }
         let size = try userInfo.read().encodedSize
         guard size > UserInfo.recommendedSize else { return nil }
         return "the user info has \(size) bytes; over \(UserInfo.recommendedSize) it slows the handoff down, and a"
@@ -128,23 +132,21 @@ struct OfferDraft: Sendable {
     }
 
     private static func checkedType(_ type: String) throws(CommandError) -> String {
-        guard !type.isEmpty, type.utf8.count <= maximumTypeSize else {
-            throw .usage("the type has \(type.utf8.count) bytes; 1 to \(maximumTypeSize) are possible")
-        }
-        guard type.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || ".-_".contains($0)) }) else {
-            throw .usage("a type is letters, digits, dots and hyphens in reverse DNS form, such as org.example.note")
+        guard UserActivity.isType(type) else {
+            throw .usage(
+                "a type is 1 to \(UserActivity.maximumTypeSize) letters, digits, dots and hyphens in reverse DNS form,"
+                    + " such as org.example.note")
         }
         return type
     }
 
     private static func checkedURL(_ text: String, option: String) throws(CommandError) -> String {
-        guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), let host = url.host(), !host.isEmpty,
-            scheme == "http" || scheme == "https"
-        else {
-            throw .usage(
-                "\(option): \"\(SafeText.escaped(text))\" is no web page; one begins with https:// or http://")
+        do {
+            guard let url = URL(string: text) else { throw UserActivityError(.invalid, "it is no URL") }
+            try UserActivity.requireWebPage(url)
+        } catch {
+            throw .usage("\(option): \"\(SafeText.escaped(text))\": \(error)")
         }
-        guard text.utf8.count <= 8 << 10 else { throw .usage("\(option): the URL is over 8 KB long") }
         return text
     }
 }
@@ -216,44 +218,5 @@ struct UserInfoSource: Sendable {
         } catch {
             throw .usage("user info: the file \(shown) cannot be read: \(error)")
         }
-    }
-}
-
-/// Checks a document before the offer. The node checks again when it sends the document.
-enum DocumentCheck {
-    static func check(_ path: FilePath) throws(CommandError) {
-        let shown = path.shown
-        guard !path.isEmpty else { throw .usage("the name of the document is empty") }
-        let status: Stat
-        do {
-            status = try path.stat()
-        } catch {
-            throw unreadable(
-                error == .noSuchFileOrDirectory
-                    ? "\(shown) does not exist: check the name" : "\(shown) cannot be offered: \(error)")
-        }
-        switch status.type {
-        case .regular, .directory: break
-        case _: throw unreadable("\(shown) is a device, a pipe or a socket: only files and folders can be offered")
-        }
-        guard path.withPlatformString({ access($0, R_OK) }) == 0 else {
-            throw unreadable("\(shown) cannot be read (\(Errno(rawValue: errno))): see its permissions")
-        }
-        guard (try? DocumentLabel(of: CommandEnvironment.absolute(path))) != nil else {
-            throw unreadable("the folder \(shown) has no name for another device: offer a file or folder in it")
-        }
-    }
-
-    /// The sentence about entries of a folder that are not sent; `nil` if all are sent, and for files.
-    static func leftOut(of paths: OfferedPaths) throws(CommandError) -> String? {
-        do {
-            return try DocumentSource.survey(paths.document, paths.selection).leftOut.message
-        } catch {
-            throw unreadable(error.message)
-        }
-    }
-
-    private static func unreadable(_ message: String) -> CommandError {
-        CommandError(.document, code: "documentUnreadable", message)
     }
 }

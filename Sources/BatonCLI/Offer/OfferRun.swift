@@ -26,7 +26,6 @@ struct OfferRun: Sendable {
     /// Whether the offer ends after the first device that has all of it.
     let isOnce: Bool
 
-    /// The end of the offer at one node.
     private enum Outcome {
         case withdrawn
         /// The node has stopped. It had the offer since the given time.
@@ -35,7 +34,6 @@ struct OfferRun: Sendable {
         case refused
     }
 
-    /// A node that has stopped.
     private struct Loss {
         let id: [UInt8]
         let time: ContinuousClock.Instant
@@ -43,7 +41,7 @@ struct OfferRun: Sendable {
         let count: Int
     }
 
-    private let cancellation = OfferCancellation()
+    private let cancellation = Cancellation()
 
     func run() async throws {
         var client = try await NodeAccess.connect()
@@ -73,7 +71,7 @@ struct OfferRun: Sendable {
         let count = now - start < Self.soon ? (last?.count ?? 0) + 1 : 0
         guard count < Self.lossLimit else {
             throw CommandError(
-                .noNode, code: "noNode",
+                .noNode,
                 "the node has stopped \(count) times soon after it was given this offer; see what it says itself")
         }
         return Loss(id: id, time: now, count: count)
@@ -91,7 +89,7 @@ struct OfferRun: Sendable {
         }
         if let next { return next }
         throw CommandError(
-            .noNode, code: "noNode",
+            .noNode,
             "no node came back within \(HumanUnits.duration(Self.patience)), so nothing is offered any more; start"
                 + " `baton node` and offer it again")
     }
@@ -103,7 +101,7 @@ struct OfferRun: Sendable {
         let since = ContinuousClock.now
         let offer: NodeOffer
         // The node reads the document first, which can take long.
-        cancellation.setWithdrawal { Task { await client.close() } }
+        cancellation.setAction { Task { await client.close() } }
         do {
             offer = try await client.offer(request)
         } catch {
@@ -112,20 +110,20 @@ struct OfferRun: Sendable {
             }
             return .refused
         }
-        cancellation.setWithdrawal {
+        cancellation.setAction {
             Task {
                 await offer.withdraw()
                 try? await Task.sleep(for: Self.withdrawDeadline)
                 await client.close()
             }
         }
-        defer { cancellation.setWithdrawal(nil) }
+        defer { cancellation.setAction(nil) }
         // Report it only now: the reader of this line may stop the offer at once.
         let isHandoffOff = try? await !client.handoffSwitch().isOn
         try await reporter.offered(offer, at: draft.documentPath, isHandoffOff: isHandoffOff ?? false)
         let isWithdrawn = try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await serveRequests(of: client) }
-            group.addTask { try await ResponderWatch.run(client) { try await reporter.responder($0) } }
+            group.addTask { try await ResponderWatch.run(client, reporter.output) }
             defer { group.cancelAll() }
             do {
                 return try await follow(offer)
@@ -183,7 +181,7 @@ struct OfferRun: Sendable {
                             question.stream, from: request.device,
                             identified: request.deviceID.isEmpty ? request.device : request.deviceID
                         ) {
-                            await reporter.note($0)
+                            await reporter.output.say($0)
                         }
                         if isOnce, served { cancellation.request() }
                     }
@@ -216,40 +214,5 @@ struct OfferRun: Sendable {
             await question.fail(HandoffError(.documentUnreadable, error.message))
         }
         try await told
-    }
-}
-
-/// The request to end an offer: by a signal, or after the first device that has all of it.
-///
-/// The request withdraws the present offer. If there is none, because the command waits for a node, it withdraws the
-/// next one.
-final class OfferCancellation: Sendable {
-    private struct State {
-        var isRequested = false
-        var withdraw: (@Sendable () -> Void)?
-    }
-
-    private let state = Lock(State())
-
-    /// Whether the offer is to end.
-    var isRequested: Bool { state.withLock { $0.isRequested } }
-
-    /// Ends the offer.
-    func request() {
-        let withdraw = state.withLock { state in
-            state.isRequested = true
-            return state.withdraw.take()
-        }
-        withdraw?()
-    }
-
-    /// Sets the action that withdraws the present offer; `nil` if there is none. It runs once, and at once if the end
-    /// was requested before.
-    func setWithdrawal(_ withdraw: (@Sendable () -> Void)?) {
-        let isRequested = state.withLock { state in
-            state.withdraw = state.isRequested ? nil : withdraw
-            return state.isRequested
-        }
-        if isRequested { withdraw?() }
     }
 }

@@ -13,12 +13,8 @@ struct OfferedPaths: Sendable, Equatable {
     /// The title of several paths if the user gives none; empty for one document, which the node names.
     let title: String
 
-    /// The paths as the user wrote them.
-    private let paths: [FilePath]
-
     /// - Parameter paths: at least one. A path that is there more than once is taken once.
     init(_ paths: [FilePath]) throws(CommandError) {
-        self.paths = paths
         let absolute = paths.map(CommandEnvironment.absolute)
         let folders = absolute.map { path in
             let folder = path.removingLastComponent()
@@ -49,10 +45,5 @@ struct OfferedPaths: Sendable, Equatable {
         self.selection = selection
         let first = labels[0].description.beginning(bytes: OfferDraft.maximumTitleSize - 16)
         title = "\(first) and \(count - 1) more"
-    }
-
-    /// Checks each path, and the folder of several.
-    func check() throws(CommandError) {
-        for path in paths + (selection.isAll ? [] : [document]) { try DocumentCheck.check(path) }
     }
 }

@@ -97,7 +97,6 @@ struct CommandArgument: ExpressibleByArgument, Sendable, Equatable {
 }
 
 extension CommandArgument {
-    /// The argument as the name of a device.
     var deviceName: String {
         get throws(AccountError) {
             guard let text = String(validating: bytes, as: UTF8.self) else {

@@ -12,7 +12,6 @@ import FoundationEssentials
 import Glibc
 import SystemPackage
 
-/// Connects a command to the node of this user.
 enum NodeAccess {
     /// The time between two attempts to connect to the next node: 200 ms.
     private static let pause = Duration.milliseconds(200)
@@ -24,7 +23,6 @@ enum NodeAccess {
         try await closing(try await connect(), body)
     }
 
-    /// Connects to the running node.
     static func connect() async throws -> NodeClient {
         let home = try CommandEnvironment.home()
         do {
@@ -48,7 +46,7 @@ enum NodeAccess {
             return nil
         } catch {
             let failure = failure(error, home)
-            throw CommandError(failure.status, code: failure.code, "\(unchanged): \(failure.message)")
+            throw CommandError(failure.status, "\(unchanged): \(failure.message)")
         }
     }
 
@@ -90,7 +88,6 @@ enum NodeAccess {
         }
     }
 
-    /// The error for a node that cannot be reached.
     static func failure(_ error: NodeClientError, _ home: Home) -> CommandError {
         switch error {
         case .noNode:
@@ -111,11 +108,11 @@ enum NodeAccess {
             } catch {
                 sentence += ", after this is fixed: \(error)"
             }
-            return CommandError(.noNode, code: "noNode", sentence)
+            return CommandError(.noNode, sentence)
         case .notTaken:
-            return CommandError(.noNode, code: "noNode", "\(error)")
+            return CommandError(.noNode, "\(error)")
         case .notUsable:
-            return CommandError(.noNode, code: "noNode", "\(error); stop it and start `baton node` again")
+            return CommandError(.noNode, "\(error); stop it and start `baton node` again")
         }
     }
 }
@@ -130,7 +127,6 @@ enum CommandEnvironment {
         }
     }
 
-    /// The account of this device.
     static func accountStore(_ home: Home) -> AccountStore {
         AccountStore(folder: AccountStore.folder(in: home))
     }

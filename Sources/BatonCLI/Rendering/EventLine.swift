@@ -12,7 +12,6 @@ enum EventLine {
 }
 
 extension [JSONValue.Member] {
-    /// The members as an object on one line.
     var line: String { JSONValue.object(self).text }
 }
 
@@ -42,7 +41,6 @@ extension JSONValue.Member {
     }
 }
 
-/// Formats points in time, for people and for scripts.
 enum Moment {
     /// The present time as ISO 8601 with milliseconds, UTC, for `time` in `--json`.
     static var now: String {
@@ -70,16 +68,13 @@ enum Moment {
 /// this device neither sees others nor is seen.
 enum ResponderWatch {
     /// Watches until the node ends or the task is cancelled. A node that cannot tell is not watched.
-    ///
-    /// - Parameter tell: is called once for each change, with what the responder does, in the node's words; nil: it is
-    ///   back.
-    static func run(_ client: NodeClient, _ tell: (_ trouble: String?) async throws -> Void) async throws {
+    static func run(_ client: NodeClient, _ output: EventOutput) async throws {
         guard let (status, changes) = try? await client.watchStatus() else { return }
         var isUnavailable = status.isUnannounced
-        if isUnavailable { try await tell(status.responder) }
+        if isUnavailable { try await output.responder(status.responder) }
         for try await status in changes where status.isUnannounced != isUnavailable {
             isUnavailable = status.isUnannounced
-            try await tell(isUnavailable ? status.responder : nil)
+            try await output.responder(isUnavailable ? status.responder : nil)
         }
     }
 
@@ -89,17 +84,10 @@ enum ResponderWatch {
         Output.say(sentence(status.responder))
     }
 
-    /// A change, for people.
     static func sentence(_ trouble: String?) -> String {
         guard let trouble else { return "the responder is back: devices see each other again" }
         let prefix = "unavailable: "
         let reason = trouble.hasPrefix(prefix) ? String(trouble.dropFirst(prefix.count)) : trouble
         return "devices do not see each other now. \(SafeText.escaped(reason)) See `baton doctor`."
-    }
-
-    /// A change as an event: its name and its members.
-    static func event(_ trouble: String?) -> (name: String, members: [JSONValue.Member]) {
-        guard let trouble else { return ("announced", []) }
-        return ("unannounced", [.text("responder", trouble)])
     }
 }

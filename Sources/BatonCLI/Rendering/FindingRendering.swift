@@ -3,7 +3,6 @@
 import Baton
 import BatonNode
 
-/// Prints the findings of `baton doctor`.
 enum FindingRendering {
     /// The column in which sentences begin.
     private static let indentation = String(repeating: " ", count: 16)
@@ -45,7 +44,7 @@ enum FindingRendering {
                 ? TextWrap.lines(indentation + SafeText.escaped(step.dropFirst(2)), width: width)
                 : [indentation + "$ " + SafeText.escaped(step)]
         }
-        return entry(finding.result.word, finding.sentence, width: width) + evidence + remedy
+        return entry(finding.result.name, finding.sentence, width: width) + evidence + remedy
     }
 
     private static func entry(_ word: String, _ sentence: String, width: Int) -> [String] {
@@ -54,7 +53,6 @@ enum FindingRendering {
         return lines
     }
 
-    /// A finding as a line of JSON.
     static func json(_ finding: Finding) -> String {
         var members: [JSONValue.Member] = [
             .text("check", finding.check.rawValue), .text("group", finding.check.group.rawValue),
@@ -68,7 +66,6 @@ enum FindingRendering {
         return members.line
     }
 
-    /// The last line of JSON.
     static func jsonSummary(_ findings: [Finding]) -> String {
         let (problems, unmeasured) = counts(findings)
         return [.count("problems", problems), .count("notMeasured", unmeasured)].line
@@ -79,10 +76,9 @@ enum FindingRendering {
         let (problems, unmeasured) = counts(findings)
         let rest = unmeasured == 0 ? "" : ", \(unmeasured) not measured"
         if problems > 0 {
-            return CommandError(
-                .failed, code: "problems", "\(problems) \(problems == 1 ? "problem" : "problems")\(rest)")
+            return CommandError.failed("\(problems) \(problems == 1 ? "problem" : "problems")\(rest)")
         }
-        return unmeasured == 0 ? nil : CommandError(.notMeasured, code: "notMeasured", "no problem\(rest)")
+        return unmeasured == 0 ? nil : CommandError(.notMeasured, "no problem\(rest)")
     }
 
     private static func counts(_ findings: [Finding]) -> (problems: Int, unmeasured: Int) {
@@ -92,15 +88,6 @@ enum FindingRendering {
 }
 
 extension Finding.Result {
-    /// The result for people.
-    var word: String {
-        switch self {
-        case .fine: "fine"
-        case .problem: "problem"
-        case .notMeasured: "not measured"
-        }
-    }
-
     /// The result in JSON.
     var name: String {
         switch self {
@@ -112,7 +99,6 @@ extension Finding.Result {
 }
 
 extension Check.Group {
-    /// The heading of the group.
     func title(_ device: String?) -> String {
         switch self {
         case .machine: "this machine"

@@ -4,7 +4,6 @@ import Baton
 import BatonDocuments
 import BatonMessages
 
-/// An activity in a listing, with the device that offers it.
 struct ListedActivity: Sendable, Equatable {
     let id: [UInt8]
     let kind: WireActivityKind
@@ -32,7 +31,6 @@ struct ListedActivity: Sendable, Equatable {
         since = summary.since
     }
 
-    /// The whole id in hexadecimal digits.
     var idText: String { Self.text(ofID: id) }
 
     /// The first eight digits of the id: enough to tell one person's activities apart.
@@ -45,7 +43,6 @@ struct ListedActivity: Sendable, Equatable {
     /// The title, safe to show; `(no title)` if there is none.
     var shownTitle: String { title.isEmpty ? "(no title)" : SafeText.escaped(title) }
 
-    /// The fields of an activity in `--json`.
     var members: [JSONValue.Member] {
         [
             .text("id", idText), .text("kind", kind.name), .text("type", type), .text("title", title),
@@ -53,7 +50,6 @@ struct ListedActivity: Sendable, Equatable {
         ]
     }
 
-    /// The columns of a listing.
     static let table = Table([
         Table.Column("ID"), Table.Column("TITLE", minimum: 12), Table.Column("TYPE", minimum: 8),
         Table.Column("SIZE", alignsRight: true), Table.Column("FROM", minimum: 8),
@@ -72,12 +68,7 @@ struct ListedActivity: Sendable, Equatable {
 }
 
 extension WireActivityKind {
-    /// The name that `--json` prints.
     var name: String {
-        switch self {
-        case .document: "document"
-        case .web: "web"
-        case .application, .UNRECOGNIZED: "application"
-        }
+        if case .UNRECOGNIZED = self { "application" } else { "\(self)" }
     }
 }

@@ -28,7 +28,6 @@ enum SafeText {
     }
 }
 
-/// The width of text in columns of a terminal.
 enum DisplayWidth {
     static func of(_ text: some StringProtocol) -> Int {
         text.reduce(0) { $0 + of($1) }
@@ -106,7 +105,6 @@ enum TextWrap {
         return lines + [indentation + current]
     }
 
-    /// Splits at the spaces outside of quotations.
     private static func words(_ line: Substring, within room: Int) -> [Word] {
         var words: [Word] = []
         var word = Word()
@@ -154,7 +152,6 @@ struct Table {
         }
     }
 
-    /// The space between two columns.
     private static let gap = 2
 
     let columns: [Column]

@@ -19,21 +19,13 @@ struct ServedProcess {
     let command: ServedCommand
     let stream: BatonTransport.Stream
 
-    enum End: Sendable {
-        case exited(Int32)
-        case signalled(Int32)
-        /// The stream was reset, or this command is stopping. The process was ended.
-        case aborted
-        case notStarted(String)
-    }
-
     /// The time between SIGTERM and SIGKILL: 1 s.
     private static let grace = Duration.seconds(1)
     /// How long the other side may keep sending after the process has ended and its output has left: 2 s.
     private static let lingering = Duration.seconds(2)
 
-    /// Runs the process to its end.
-    func run() async -> End {
+    /// - Returns: how it failed, as the end of a sentence that begins with the command; nil if it succeeded.
+    func run() async -> String? {
         var options = PlatformOptions()
         options.processGroupID = 0
         let teardown = [TeardownStep.gracefulShutDown(toProcessGroup: true, allowedDurationToNextStep: Self.grace)]
@@ -51,28 +43,30 @@ struct ServedProcess {
                 if !isWhole { await execution.teardown(using: teardown) }
                 return isWhole
             }
-            guard result.closureResult else { return .aborted }
-            let end: End
-            let status: UInt8
-            switch result.terminationStatus {
-            case .exited(let code): (end, status) = (.exited(code), UInt8(truncatingIfNeeded: code))
-            case .signaled(let signal): (end, status) = (.signalled(signal), UInt8(truncatingIfNeeded: 128 + signal))
-            }
-            if status == 0 {
-                await stream.finish()
-                Task { await Self.discardInput(of: stream) }
-            } else {
+            guard result.closureResult else { return Self.aborted }
+            let (code, failure) =
+                switch result.terminationStatus {
+                case .exited(let code): (code, "ended with status \(code)")
+                case .signaled(let signal): (128 + signal, "was ended by signal \(signal)")
+                }
+            let status = UInt8(truncatingIfNeeded: code)
+            guard status == 0 else {
                 await stream.fail(status: status)
+                return failure
             }
-            return end
+            await stream.finish()
+            Task { await Self.discardInput(of: stream) }
+            return nil
         } catch let error as SubprocessError {
             await stream.fail(HandoffError(.internal, "the command behind the stream could not be started"))
-            return .notStarted("\(error)")
+            return "cannot be started: \(error)"
         } catch {
             await stream.reset(.cancelled)
-            return .aborted
+            return Self.aborted
         }
     }
+
+    private static let aborted = "was ended, because the stream was aborted"
 
     private enum Step: Sendable {
         case inputEnded
@@ -141,7 +135,6 @@ struct ServedProcess {
         return .inputEnded
     }
 
-    /// Passes standard output to the stream.
     private static func collect(
         _ execution: Execution<CustomWriteInput, SequenceOutput, FileDescriptorOutput>,
         into stream: BatonTransport.Stream
@@ -246,21 +239,9 @@ actor StreamServer {
             running[device]? -= 1
             if running[device] == 0 { running[device] = nil }
         }
-        let name = command.executable.shown
-        switch await ServedProcess(command: command, stream: stream).run() {
-        case .exited(let status):
-            if status != 0 { await note("\(name) (for \(shown)) ended with status \(status)") }
-            return status == 0
-        case .signalled(let signal):
-            await note("\(name) (for \(shown)) was ended by signal \(signal)")
-            return false
-        case .aborted:
-            await note("the stream from \(shown) was aborted; \(name) was ended")
-            return false
-        case .notStarted(let reason):
-            await note("\(name) cannot be started: \(reason)")
-            return false
-        }
+        guard let failure = await ServedProcess(command: command, stream: stream).run() else { return true }
+        await note("\(command.executable.shown) (for \(shown)) \(failure)")
+        return false
     }
 
     /// The number of running commands if the device may not start another one; nil if it may.

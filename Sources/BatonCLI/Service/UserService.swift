@@ -37,8 +37,7 @@ struct UserService: Sendable {
             return UserService(home: home)
         }
         let isBooted = access("/run/systemd/system", F_OK) == 0
-        throw CommandError(
-            .failed, code: "noServiceManager",
+        throw CommandError.failed(
             isBooted
                 ? "systemd does not answer for this user: log in directly, and not by su or sudo, or run `sudo loginctl"
                     + " enable-linger \"$USER\"` first"
@@ -100,7 +99,6 @@ struct UserService: Sendable {
 
     // MARK: - The unit
 
-    /// The unit in the user's folder.
     private var ownUnit: String {
         FilePath(home.configurationFolder).removingLastComponent().string + "/systemd/user/" + Self.unit
     }
@@ -177,7 +175,6 @@ struct UserService: Sendable {
     }
 }
 
-/// `baton node install`
 struct NodeInstallCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "install",
@@ -210,7 +207,6 @@ struct NodeInstallCommand: AsyncParsableCommand {
     }
 }
 
-/// `baton node uninstall`
 struct NodeUninstallCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "uninstall",
@@ -224,7 +220,6 @@ struct NodeUninstallCommand: AsyncParsableCommand {
     }
 }
 
-/// `baton node log`
 struct NodeLogCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "log",

@@ -55,7 +55,6 @@ actor ByteChannel {
         return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
     }
 
-    /// Writes all bytes of the buffer.
     func write(_ buffer: Buffer) throws(Errno) {
         do {
             try descriptor.writeAll(buffer.bytes)

@@ -63,9 +63,39 @@ final class Interrupts: Sendable {
 final class OneTime: Sendable {
     private let happened = Atomic(false)
 
-    /// Whether the event has happened.
     var hasHappened: Bool { happened.load(ordering: .acquiring) }
 
     /// Returns `true` for the first caller alone.
     func take() -> Bool { !happened.exchange(true, ordering: .acquiringAndReleasing) }
+}
+
+/// The request to end what a command does: by a signal, or by the command itself.
+///
+/// The request runs the present action. If there is none, because the command waits for something, it runs the next one.
+final class Cancellation: Sendable {
+    private struct State {
+        var isRequested = false
+        var action: (@Sendable () -> Void)?
+    }
+
+    private let state = Lock(State())
+
+    var isRequested: Bool { state.withLock { $0.isRequested } }
+
+    func request() {
+        let action = state.withLock { state in
+            state.isRequested = true
+            return state.action.take()
+        }
+        action?()
+    }
+
+    /// Sets the action; `nil` for none. It runs once, and at once if the end was requested before.
+    func setAction(_ action: (@Sendable () -> Void)?) {
+        let isRequested = state.withLock { state in
+            state.action = state.isRequested ? nil : action
+            return state.isRequested
+        }
+        if isRequested { action?() }
+    }
 }

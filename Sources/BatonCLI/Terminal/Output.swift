@@ -81,13 +81,11 @@ enum Output {
         TextWrap.lines(text, width: Terminal.width(of: .standardError)).joined(separator: "\n")
     }
 
-    /// Prints an error.
     static func complain(_ text: String) {
         say("baton: " + text)
     }
 }
 
-/// Properties of the terminal behind a descriptor.
 enum Terminal {
     /// The width of a terminal that does not tell it: 80 columns, as on a VT100.
     static let defaultWidth = 80
@@ -104,7 +102,6 @@ enum Terminal {
         return Int(size.ws_col)
     }
 
-    /// Whether the terminal understands control sequences.
     static func isSmart(_ descriptor: FileDescriptor) -> Bool {
         guard isTerminal(descriptor) else { return false }
         guard let name = getenv("TERM") else { return true }

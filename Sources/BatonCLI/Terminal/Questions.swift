@@ -5,13 +5,11 @@ import BatonEventLoop
 import Glibc
 import SystemPackage
 
-/// Asks the user at the terminal to choose one of several lines.
 struct NumberedChoice {
     /// A line above the others; `nil` for none.
     var heading: String?
     let lines: [String]
 
-    /// Whether there is a user to ask.
     static var isPossible: Bool { Terminal.isTerminal(.standardInput) && Terminal.isTerminal(.standardError) }
 
     /// Asks until the answer is one of the numbers.
@@ -33,7 +31,6 @@ struct NumberedChoice {
     }
 }
 
-/// A question that the user has to answer with yes.
 enum Confirmation {
     /// Asks until the answer is yes or no.
     ///

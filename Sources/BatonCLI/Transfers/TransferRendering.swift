@@ -4,7 +4,6 @@ import Baton
 import BatonDocuments
 import BatonMessages
 
-/// How own offers, transfers and kept parts are printed.
 enum TransferRendering {
     static let nothing = "This device offers nothing, no document is on its way, and no part of one is kept."
 
@@ -148,13 +147,8 @@ enum TransferRendering {
 }
 
 extension WireTransfer.State {
-    /// The name in a listing.
     fileprivate var name: String {
-        switch self {
-        case .starting: "starting"
-        case .running, .UNRECOGNIZED: "running"
-        case .waiting: "waiting"
-        }
+        if case .UNRECOGNIZED = self { "running" } else { "\(self)" }
     }
 }
 

@@ -7,7 +7,6 @@ import BatonMessages
 import FoundationEssentials
 import SystemPackage
 
-/// `baton transfers`
 struct TransfersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transfers",
@@ -16,7 +15,6 @@ struct TransfersCommand: AsyncParsableCommand {
         defaultSubcommand: TransfersListCommand.self)
 }
 
-/// `baton transfers list`
 struct TransfersListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
@@ -45,7 +43,6 @@ struct TransfersListCommand: AsyncParsableCommand {
     }
 }
 
-/// `baton transfers cancel`
 struct TransfersCancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel",
@@ -69,8 +66,7 @@ struct TransfersCancelCommand: AsyncParsableCommand {
                 return (try await client.cancelTransfer(idPrefix: id.text), (try? await client.offers()) ?? [])
             } catch let error as HandoffError where error.code == .noSuchActivity {
                 throw CommandError(
-                    .noSuchActivity, code: "noSuchTransfer",
-                    "\(SafeText.sentence(error.message)); `baton transfers` lists them")
+                    .noSuchActivity, "\(SafeText.sentence(error.message)); `baton transfers` lists them")
             }
         }
         if output.json {
@@ -81,7 +77,6 @@ struct TransfersCancelCommand: AsyncParsableCommand {
     }
 }
 
-/// `baton transfers discard`
 struct TransfersDiscardCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "discard",
@@ -104,8 +99,7 @@ struct TransfersDiscardCommand: AsyncParsableCommand {
                 return try await client.discardPart(idPrefix: id.text)
             } catch let error as HandoffError where error.code == .noSuchActivity {
                 throw CommandError(
-                    .noSuchActivity, code: "noSuchPart",
-                    "\(SafeText.sentence(error.message)); `baton transfers` lists them")
+                    .noSuchActivity, "\(SafeText.sentence(error.message)); `baton transfers` lists them")
             }
         }
         if output.json {

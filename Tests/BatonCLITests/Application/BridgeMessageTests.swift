@@ -14,52 +14,6 @@ import Testing
 /// Each message of `ApplicationMessages.md`, as it is written there, and its meaning.
 @Suite("The messages of baton application")
 struct BridgeMessageTests {
-    private static let requests: [(String, BridgeRequest)] = [
-        (
-            #"{"do":"becomeCurrent","activity":"note","type":"org.example.note","title":"Milk","userInfo":{"page":3}}"#,
-            .becomeCurrent(activity: "note", type: "org.example.note", [.title("Milk"), .userInfo(["page": 3])])
-        ),
-        (#"{"do":"becomeCurrent","activity":"note"}"#, .becomeCurrent(activity: "note", type: nil, [])),
-        (
-            #"{"do":"update","activity":"note","addUserInfoEntries":{"page":4},"needsSave":true}"#,
-            .update(activity: "note", [.addUserInfoEntries(["page": 4]), .needsSave(true)])
-        ),
-        (#"{"do":"resignCurrent","activity":"note"}"#, .resignCurrent(activity: "note")),
-        (#"{"do":"invalidate","activity":"note"}"#, .invalidate(activity: "note")),
-        (
-            #"{"do":"deleteSavedUserActivities","persistentIdentifiers":["milk"]}"#,
-            .deleteSavedUserActivities(identifiers: ["milk"])
-        ),
-        (#"{"do":"deleteSavedUserActivities"}"#, .deleteSavedUserActivities(identifiers: nil)),
-        (#"{"do":"setInFront","inFront":true}"#, .setInFront(true)),
-        (#"{"do":"saved","request":1,"userInfo":{"page":4}}"#, .saved(request: 1, [.userInfo(["page": 4])])),
-        (#"{"do":"willContinue","request":2}"#, .willContinue(request: 2, .systemShowsProgress)),
-        (
-            #"{"do":"willContinue","request":2,"showsProgress":true}"#,
-            .willContinue(request: 2, .applicationShowsProgress)
-        ),
-        (
-            #"{"do":"willContinue","request":2,"refused":"a dialog is open"}"#,
-            .willContinue(request: 2, .refused("a dialog is open"))
-        ),
-        (#"{"do":"continued","request":3}"#, .continued(request: 3, handled: true)),
-        (#"{"do":"continued","request":3,"handled":false}"#, .continued(request: 3, handled: false)),
-        (
-            #"{"do":"openStream","activity":"baton-3","stream":"page"}"#,
-            .openStream(activity: "baton-3", stream: "page")
-        ),
-        (#"{"do":"write","stream":"page","data":"aGVsbG8="}"#, .write(stream: "page", Array("hello".utf8))),
-        (#"{"do":"write","stream":"page","text":"hello"}"#, .write(stream: "page", Array("hello".utf8))),
-        (#"{"do":"finish","stream":"page"}"#, .finish(stream: "page")),
-        (#"{"do":"ack","stream":"page"}"#, .acknowledge(stream: "page")),
-        (#"{"do":"reset","stream":"page"}"#, .reset(stream: "page", status: nil)),
-        (#"{"do":"reset","stream":"page","status":3}"#, .reset(stream: "page", status: 3)),
-        (
-            #"{"do":"startAccessing","url":"file:///home/ann/shared/a.txt"}"#,
-            .startAccessing(URL(string: "file:///home/ann/shared/a.txt")!)
-        ),
-    ]
-
     /// The examples of the specification that contain a member.
     private static func documented(_ member: String) throws -> Set<String> {
         let file = URL(filePath: #filePath).deletingLastPathComponent()
@@ -68,14 +22,62 @@ struct BridgeMessageTests {
         return Set(lines.filter { $0.hasPrefix("{\"\(member)\"") })
     }
 
-    @Test("messages to the bridge mean what the specification says, and all are in it")
+    @Test("messages to the bridge are read as the specification writes them, and all are in it")
     func requests() throws {
-        for (text, meaning) in Self.requests {
-            #expect(try BridgeRequest(line: Array(text.utf8)) == meaning, "\(text)")
+        var kinds: Set<String> = []
+        for text in try Self.documented("do") {
+            #expect(throws: Never.self, "\(text)") { try BridgeRequest(line: Array(text.utf8)) }
+            if case .string(let kind)? = try JSONParser.parse(text)["do"] { kinds.insert(kind) }
         }
-        #expect(try Self.documented("do") == Set(Self.requests.map(\.0)))
-        let kinds = Set(try Self.requests.map { try #require(JSONParser.parse($0.0)["do"]) })
-        #expect(kinds == Set(BridgeRequest.Kind.allCases.map { .string($0.rawValue) }))
+        #expect(
+            kinds == [
+                "becomeCurrent", "update", "resignCurrent", "invalidate", "deleteSavedUserActivities", "setInFront",
+                "saved", "willContinue", "continued", "openStream", "write", "finish", "reset", "ack",
+                "startAccessing",
+            ])
+    }
+
+    @Test("messages about activities and questions do what the specification says")
+    func meaning() async throws {
+        let application = try Application(
+            .init(identifier: "org.example.editor"), home: Home(environment: ["BATON_HOME": "/nonexistent"]))
+        let null = try FileDescriptor.open("/dev/null", .writeOnly)
+        let bridge = Bridge(application: application, printer: BridgePrinter(to: try ByteChannel(null)) { _ in })
+        func send(_ members: String) async { await bridge.handle(.text(Array("{\(members)}".utf8)), number: 1) }
+        await send(
+            #""do":"becomeCurrent","activity":"note","type":"org.example.note","title":"Milk","userInfo":{"page":3}"#)
+        let activity = try await bridge.activity("note")
+        #expect(activity.activityType == "org.example.note" && activity.title == "Milk" && activity.isCurrent)
+        await send(#""do":"update","activity":"note","addUserInfoEntries":{"line":4},"needsSave":true"#)
+        #expect(activity.userInfo == ["page": 3, "line": 4] && activity.needsSave)
+        await send(#""do":"resignCurrent","activity":"note""#)
+        #expect(!activity.isCurrent)
+        await send(#""do":"setInFront","inFront":true"#)
+        #expect(application.isInFront)
+        let answers: [(String, WillContinue)] = [
+            ("", .systemShowsProgress), (#","showsProgress":true"#, .applicationShowsProgress),
+            (#","refused":"a dialog is open""#, .refused("a dialog is open")),
+        ]
+        for (members, meaning) in answers {
+            let asking = Task { await bridge.application(application, willContinueUserActivityWithType: "a") }
+            #expect(await eventually { await bridge.questions.count == 1 })
+            let number = try #require(await bridge.questions.keys.first)
+            await send(#""do":"willContinue","request":\#(number)"# + members)
+            #expect(await asking.value == meaning)
+        }
+        let saving = Task { await bridge.userActivityWillSave(activity) }
+        #expect(await eventually { await bridge.questions.count == 1 })
+        let number = try #require(await bridge.questions.keys.first)
+        await send(#""do":"saved","request":\#(number),"userInfo":{"page":5}"#)
+        await saving.value
+        #expect(activity.userInfo == ["page": 5])
+        await send(#""do":"deleteSavedUserActivities""#)
+        #expect(!activity.isInvalidated)
+        await send(#""do":"update","activity":"note","persistentIdentifier":"milk""#)
+        await send(#""do":"deleteSavedUserActivities","persistentIdentifiers":["milk"]"#)
+        #expect(activity.isInvalidated)
+        await bridge.close()
+        try null.close()
     }
 
     @Test("messages from the bridge look as the specification says, and all are in it")
@@ -166,19 +168,29 @@ struct BridgeMessageTests {
             "persistentIdentifier":"p","document":"/tmp/a b","version":4294967295,"isEligibleForHandoff":false,\
             "supportsContinuationStreams":true,"isExclusive":true,"userInfo":{"a":1,"b":1.0,"c":true}}
             """
-        guard case .update(let name, let fields) = try BridgeRequest(line: Array(text.utf8)) else {
-            Issue.record("another message")
-            return
-        }
-        #expect(name == "a")
-        #expect(
-            fields == [
-                .title(nil), .userInfo(["a": 1, "b": 1.0, "c": true]), .requiredUserInfoKeys(["a", "b"]),
-                .webpageURL(URL(string: "https://a.org/")), .referrerURL(nil),
-                .expirationDate(Date(timeIntervalSince1970: 60)), .targetContentIdentifier("t"),
-                .persistentIdentifier("p"), .document(URL(filePath: "/tmp/a b")), .version(.max),
-                .isEligibleForHandoff(false), .supportsContinuationStreams(true), .isExclusive(true),
-            ])
+        guard case .object(let values) = try JSONParser.parse(text) else { return }
+        var members = BridgeMembers(values, of: "update")
+        _ = (members.take("do"), members.take("activity"))
+        let fields = try members.fields()
+        try members.requireEmpty()
+        #expect(fields.needsSave == nil)
+        var content = ActivityContent()
+        content.title = "old"
+        content.referrerURL = URL(string: "https://b.org/")
+        for change in fields.changes { change(&content) }
+        var expected = ActivityContent()
+        expected.userInfo = ["a": 1, "b": 1.0, "c": true]
+        expected.requiredUserInfoKeys = ["a", "b"]
+        expected.webpageURL = URL(string: "https://a.org/")
+        expected.expirationDate = Date(timeIntervalSince1970: 60)
+        expected.targetContentIdentifier = "t"
+        expected.persistentIdentifier = "p"
+        expected.document = URL(filePath: "/tmp/a b")
+        expected.version = .max
+        expected.isEligibleForHandoff = false
+        expected.supportsContinuationStreams = true
+        expected.isExclusive = true
+        #expect(content == expected)
     }
 
     @Test(

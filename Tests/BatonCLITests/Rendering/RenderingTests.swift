@@ -267,9 +267,12 @@ struct ProgressLineTests {
         }
     }
 
-    private static func line(_ screen: Screen, isTerminal: Bool, width: Int = 80) -> ProgressLine {
-        ProgressLine(
-            isTerminal: isTerminal, width: { width }, now: { screen.now }, write: { text in screen.write(text) })
+    private static func line(
+        _ screen: Screen, isTerminal: Bool, width: Int = 80, isJSON: Bool = false
+    ) -> EventOutput {
+        EventOutput(
+            isJSON: isJSON, isOutputTaken: isJSON, isTerminal: isTerminal, width: { width }, now: { screen.now },
+            write: { text in screen.write(text) })
     }
 
     @Test("progress that the application shows is not drawn here as well")
@@ -277,8 +280,7 @@ struct ProgressLineTests {
         let activity = ListedActivity(.with { $0.title = "report.pdf" }, device: "laptop", deviceID: "l")
         for isShown in [false, true] {
             let screen = Screen()
-            let reporter = AcceptReporter(
-                isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: true))
+            let reporter = AcceptReporter(Self.line(screen, isTerminal: true))
             try await reporter.willContinue(
                 .with {
                     $0.device = "laptop"
@@ -299,8 +301,7 @@ struct ProgressLineTests {
     func kept(_ megabytes: UInt64) async throws {
         let activity = ListedActivity(.with { $0.title = "report.pdf" }, device: "laptop", deviceID: "l")
         let screen = Screen()
-        let reporter = AcceptReporter(
-            isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: false))
+        let reporter = AcceptReporter(Self.line(screen, isTerminal: false))
         let interruption = WireAcceptEvent.Interrupted.with {
             $0.cause = HandoffError(.connectionLost, "the link broke").failure
             $0.keptBytes = megabytes << 20
@@ -441,7 +442,7 @@ struct ProgressLineTests {
     @Test("two transfers of one name have a line each, with a rate, and the end of one leaves the other's")
     func sameName() async throws {
         let screen = Screen()
-        let reporter = OfferReporter(isJSON: false, progress: Self.line(screen, isTerminal: true, width: 100))
+        let reporter = OfferReporter(output: Self.line(screen, isTerminal: true, width: 100))
         var text = ""
         func report(_ claim: UInt64, _ megabytes: UInt64) async throws -> [String] {
             screen.advance(milliseconds: 500)
@@ -470,7 +471,7 @@ struct ProgressLineTests {
     @Test("a transfer that failed and went on leaves neither its line nor its name taken when it fails again")
     func failedTwice() async throws {
         let screen = Screen()
-        let reporter = OfferReporter(isJSON: false, progress: Self.line(screen, isTerminal: true, width: 100))
+        let reporter = OfferReporter(output: Self.line(screen, isTerminal: true, width: 100))
         func report(_ claim: UInt64) async throws {
             screen.advance(milliseconds: 500)
             try await reporter.progressed(
@@ -497,7 +498,7 @@ struct ProgressLineTests {
     @Test("a transfer that was cut waits without a line, keeps its name, and says how it ends")
     func interrupted() async throws {
         let screen = Screen()
-        let reporter = OfferReporter(isJSON: false, progress: Self.line(screen, isTerminal: true, width: 100))
+        let reporter = OfferReporter(output: Self.line(screen, isTerminal: true, width: 100))
         func report(_ claim: UInt64) async throws {
             screen.advance(milliseconds: 500)
             try await reporter.progressed(
@@ -521,32 +522,19 @@ struct ProgressLineTests {
         #expect(lines.count == 3 && lines[1] == "continued by ubuntu" && lines[2].hasPrefix("ubuntu (2)  "), "\(lines)")
     }
 
-    @Test("of two transfers of one name JSON has the rate of each; so many are known, and those last heard of")
-    func sameNameInJSON() throws {
-        var transfers = OfferTransfers()
-        func rate(of claim: UInt64, _ bytes: UInt64, _ seconds: UInt64) -> JSONValue? {
-            _ = transfers.name(of: claim, by: "ubuntu")
-            let event = WireProgressReport.with {
-                ($0.device, $0.bytes, $0.total) = ("ubuntu", bytes, 100_000_000)
-            }
-            let members = transfers.members(event, claim: claim, now: Instant(nanoseconds: seconds * 1_000_000_000))
-            return JSONValue.object(members)["rate"]
+    @Test("a free name is used again, and so many transfers are known")
+    func names() async throws {
+        let output = Self.line(Screen(), isTerminal: true)
+        for claim in [7, 9] as [UInt64] {
+            #expect(await output.name(of: claim, by: "ubuntu") == (claim == 7 ? "ubuntu" : "ubuntu (2)"))
         }
-        for second in 0...5 as ClosedRange<UInt64> {
-            let rates = [rate(of: 7, 80_000_000 + second * 1_000_000, second), rate(of: 9, second * 2_000_000, second)]
-            if second > 1 { #expect(rates == [.integer(1_000_000), .integer(2_000_000)]) }
-        }
-        // A free name is used again. A name that a device really has is used for that device only.
-        #expect(transfers.name(of: 10, by: "ubuntu (2)").name == "ubuntu (2) (2)")
-        transfers.end(of: 7, by: "renamed")
-        #expect(transfers.name(of: 11, by: "ubuntu").name == "ubuntu")
-        #expect(transfers.name(of: 9, by: "renamed").name == "ubuntu (2)")
-        // An older node sends no claim.
-        for _ in 1...2 { #expect(transfers.name(of: 0, by: "phone").name == "phone") }
-        for number in 0..<OfferTransfers.bound - 4 {
-            #expect(transfers.name(of: 100 + UInt64(number), by: "tablet").forgotten == nil)
-        }
-        #expect(transfers.name(of: 1000, by: "tablet").forgotten == "ubuntu (2) (2)")
+        // A name that a device really has is used for that device only.
+        #expect(await output.name(of: 10, by: "ubuntu (2)") == "ubuntu (2) (2)")
+        await output.end(7)
+        #expect(await output.name(of: 11, by: "ubuntu") == "ubuntu")
+        #expect(await output.name(of: 9, by: "renamed") == "ubuntu (2)")
+        for number in 0..<EventOutput.bound { _ = await output.name(of: 100 + UInt64(number), by: "tablet") }
+        #expect(await output.name(of: 9, by: "ubuntu") == "ubuntu")
     }
 
     @Test("elsewhere there is a plain line every five seconds")
@@ -584,8 +572,7 @@ struct ProgressLineTests {
         for name in names {
             let activity = ListedActivity(.with { $0.title = name }, device: name, deviceID: "l")
             let screen = Screen()
-            let reporter = AcceptReporter(
-                isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: isTerminal))
+            let reporter = AcceptReporter(Self.line(screen, isTerminal: isTerminal))
             for bytes in 0...3 as ClosedRange<UInt64> {
                 try? await reporter.progressed(
                     .with {
@@ -644,7 +631,7 @@ struct ProgressLineTests {
         ])
     func goesOn(_ cause: String) async throws {
         let screen = Screen()
-        let reporter = AcceptReporter(isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: false))
+        let reporter = AcceptReporter(Self.line(screen, isTerminal: false))
         try await reporter.interrupted(
             .with { $0.cause = HandoffError(.documentChanged, cause).failure },
             ListedActivity(.with { $0.title = "report" }, device: "laptop", deviceID: "l"))
@@ -654,7 +641,7 @@ struct ProgressLineTests {
     @Test("what ends the command is the last that stands on a terminal, and no progress is drawn below it")
     func lastWord() async throws {
         let screen = Screen()
-        let reporter = AcceptReporter(isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: true))
+        let reporter = AcceptReporter(Self.line(screen, isTerminal: true))
         try await reporter.progressed(
             .with { ($0.bytes, $0.total) = (1 << 20, 2 << 20) },
             ListedActivity(.with { $0.title = "report" }, device: "laptop", deviceID: "l"))
@@ -666,7 +653,7 @@ struct ProgressLineTests {
     @Test("of what is in place nothing is said to be kept, whatever ends the command then", arguments: [false, true])
     func keptNoMore(_ isInPlace: Bool) async throws {
         let screen = Screen()
-        let reporter = AcceptReporter(isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: false))
+        let reporter = AcceptReporter(Self.line(screen, isTerminal: false))
         try await reporter.progressed(
             .with { ($0.bytes, $0.total) = (1000, 1000) },
             ListedActivity(.with { $0.title = "report" }, device: "laptop", deviceID: "l"))
@@ -687,23 +674,37 @@ struct ProgressLineTests {
     }
 
     @Test("JSON has the same facts as the line: rate, time left, and less than all")
-    func progressMembers() {
-        var told = ProgressMembers()
-        func text(_ bytes: UInt64, _ milliseconds: UInt64) -> String {
+    func progressMembers() async throws {
+        let screen = Screen()
+        let output = Self.line(screen, isTerminal: true, isJSON: true)
+        func text(_ bytes: UInt64, after milliseconds: UInt64) async throws -> String {
+            screen.advance(milliseconds: milliseconds)
             let event = WireProgressReport.with {
-                $0.bytes = bytes
-                $0.total = 10_000_000
-                $0.bottleneck = .diskThere
+                ($0.bytes, $0.total, $0.bottleneck) = (bytes, 10_000_000, .diskThere)
             }
-            return JSONValue.object(told.members(event, now: Instant(nanoseconds: milliseconds * 1_000_000))).text
+            try await output.progressed(event, of: "report.pdf")
+            return "{" + screen.take().split(separator: ",", maxSplits: 2)[2]
         }
         func expected(_ bytes: Int, rate: String, left: String) -> String {
-            "{\"bytes\":\(bytes),\"total\":10000000,\"rate\":\(rate),\"secondsLeft\":\(left),\"bottleneck\":\"disk there\"}"
+            "{\"bytes\":\(bytes),\"total\":10000000,\"rate\":\(rate),\"secondsLeft\":\(left),\"bottleneck\":\"disk there\"}\n"
         }
-        #expect(text(0, 0) == expected(0, rate: "null", left: "null"))
-        #expect(text(1_000_000, 1000) == expected(1_000_000, rate: "1000000", left: "9"))
-        #expect(text(10_000_000, 2000) == expected(9_999_999, rate: "5000000", left: "null"))
+        #expect(try await text(0, after: 0) == expected(0, rate: "null", left: "null"))
+        #expect(try await text(1_000_000, after: 1000) == expected(1_000_000, rate: "1000000", left: "9"))
+        #expect(try await text(10_000_000, after: 1000) == expected(9_999_999, rate: "5000000", left: "null"))
         // The next version of the document starts from zero.
-        #expect(text(2_000_000, 3000) == expected(2_000_000, rate: "null", left: "null"))
+        #expect(try await text(2_000_000, after: 1000) == expected(2_000_000, rate: "null", left: "null"))
     }
+}
+
+extension EventOutput {
+    fileprivate func update(
+        _ name: String, bytes: UInt64, total: UInt64, bottleneck: WireTransferBottleneck = .unknown
+    ) {
+        let report = WireProgressReport.with { ($0.bytes, $0.total, $0.bottleneck) = (bytes, total, bottleneck) }
+        #expect(throws: Never.self) { try progressed(report, of: name, claim: Self.claim(name)) }
+    }
+
+    fileprivate func remove(_ name: String) { end(Self.claim(name)) }
+
+    private static func claim(_ name: String) -> UInt64 { UInt64(bitPattern: Int64(name.hashValue)) }
 }
