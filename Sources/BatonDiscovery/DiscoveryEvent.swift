@@ -9,7 +9,7 @@ package enum DiscoveryEvent: Sendable, Hashable {
     /// `txt` is the record as it is on the network (``TextRecord/decode(_:)``), from anyone. Until the owner gives a
     /// verdict (such as ``ServiceDiscovery/keep(_:)``), only the first record of an instance is told.
     case record(instance: String, interfaceIndex: UInt32, txt: [UInt8])
-    /// An instance whose record was told has gone, or shows none any more.
+    /// An instance whose record was told has gone.
     case removed(instance: String)
     /// This device needs another instance name, because its period is over or its name is lost. A name is lost when the
     /// responder was restarted or another host has the name.

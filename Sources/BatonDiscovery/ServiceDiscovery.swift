@@ -9,13 +9,16 @@ package import BatonEventLoop
 /// the instance may be a copy, and ``reject(_:)`` otherwise. A query reads the first record of an instance. Later ones
 /// are heard from announcements, without a question (``AnnouncementListener``).
 ///
-/// A responder that is absent, dies or hangs is tried again after 1 to 5 s, without end. Then everything is queried
+/// A responder that is absent, dies or hangs is tried again every 2 s, without end. Then everything is queried
 /// again, and another name registered (``DiscoveryEvent/rotationDue``).
 ///
 /// The actor runs on a ``BlockingExecutor``, because nearly every `dns_sd` call waits for D-Bus, for 25 s if the daemon
 /// hangs. So the methods that a node calls in passing are `nonisolated`: they queue the work in order and return at
 /// once.
 package actor ServiceDiscovery {
+    /// The pause before the responder is tried again: a local connection, which costs nothing.
+    private static let reconnectPause = Duration.seconds(2)
+
     nonisolated let configuration: DiscoveryConfiguration
     nonisolated let executor: BlockingExecutor
     nonisolated let loop: EventLoop
@@ -37,7 +40,6 @@ package actor ServiceDiscovery {
     private var nextSlot: SlotID = 0
     private var isStarted = false
     private var isStopped = false
-    private var backoff = ReconnectBackoff()
     private var reconnecting: Timer?
 
     // Advertising.
@@ -63,7 +65,7 @@ package actor ServiceDiscovery {
     var presence: [String: Int] = [:]
     var queries: [String: Query] = [:]
     /// The record that was told last, of each instance whose removal was not told since.
-    var told: [String: TextHistory.Record] = [:]
+    var told: [String: SeenText] = [:]
     var rediscovering: Timer?
 
     /// Makes a discovery that does nothing until ``start()``.
@@ -97,7 +99,7 @@ package actor ServiceDiscovery {
         rediscovering = timer { $0.forgetLost() }
         listener = AnnouncementListener(type: configuration.serviceType, on: loop) {
             [weak self] (name, interface, text) in
-            self?.submit { $0.hear(text, of: name, on: interface) }
+            self?.submit { $0.hear(SeenText(text: text, interfaceIndex: interface), of: name) }
         }
         connect()
     }
@@ -191,7 +193,6 @@ package actor ServiceDiscovery {
             _ = try open(.browse) { () throws(ResponderFault) in
                 try ServiceReference.browse(type: configuration.serviceType)
             }
-            backoff.succeed(now: Self.now)
             responder = .running
             sink.yield(.responder(.running))
             if !told.isEmpty { rediscovering?.schedule(after: configuration.rediscoveryPeriod) }
@@ -214,10 +215,9 @@ package actor ServiceDiscovery {
         listener?.ignoreAll()
         budget.reset()
         for timer in [pacing, rotating, hastened, budgeting, rediscovering] { timer?.cancel() }
-        let delay = backoff.fail(now: Self.now)
-        responder = .unavailable(reason: fault.explanation(), retryAfter: delay)
+        responder = .unavailable(reason: fault.explanation(), retryAfter: Self.reconnectPause)
         sink.yield(.responder(responder))
-        reconnecting?.schedule(after: delay)
+        reconnecting?.schedule(after: Self.reconnectPause)
     }
 
     // MARK: - References
@@ -275,7 +275,7 @@ package actor ServiceDiscovery {
             case (.browse, .instance(let name, let domain, let interface, let isAdded)):
                 see(name, domain, on: interface, isAdded: isAdded)
             case (.query(let name), .text(let text, let interface, let isAdded)):
-                read(text, of: name, on: interface, isAdded: isAdded)
+                if isAdded { read(text, of: name, on: interface) }
             case (.registration, .registered(let name)): establish(id, as: name)
             case (.query(let name), .failed): loseQuery(name)
             case (.hastening, _): break  // The answer is this device's own record.

@@ -240,15 +240,8 @@ package final class Node {
                 group.addTask(executorPreference: ControlLoop.loop.taskExecutor) { @ControlLoop @Sendable in
                     for await event in discovery.events {
                         directory.handle(event)
-                        switch event {
-                        case .rotationDue: announcer.rotate()
-                        case .record: connections.announced()
-                        case .responder, .removed, .registered: break
-                        }
+                        if event == .rotationDue { announcer.rotate() }
                     }
-                }
-                group.addTask {
-                    for await heard in directory.otherwiseKeyed { await exchange.meet(heard) }
                 }
                 group.addTask {
                     await Self.announce(changes, of: offers, by: announcer, logger)
@@ -260,12 +253,10 @@ package final class Node {
                 }
             }
         }
-        let monitor = monitor(announcer)
-        connections.follow(monitor)
         return Parts(
             listeners: listeners, control: control, discovery: discovery, directory: directory, announcer: announcer,
             offers: offers, connections: connections, handoffs: handoffs, sending: sending,
-            monitor: monitor, discovering: discovering,
+            monitor: monitor(announcer), discovering: discovering,
             automatic: Task { await automatic.run() }, admissionControl: admissionControl)
     }
 

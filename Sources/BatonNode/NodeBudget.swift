@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonProtocol
@@ -20,7 +21,7 @@ import BatonTransport
 ///
 /// These constants come on top, each bounded in its own place:
 /// - A connection takes at most 1 MiB for TLS, its states and the two buffers of its socket. There are 192
-///   (``NodeLimits/connections``, ``NodeLimits/handshakes``, ``NodeLimits/localConnections``).
+///   (``NodeLimits/links``, ``NodeLimits/localConnections``).
 /// - A pending connection takes 100 KiB. There are 64 (``NodeLimits/pendingConnections``).
 /// - An activity takes 72 KiB, of which its payload has at most 64. There are 64 offers (``NodeLimits/offers``) and 128
 ///   claims (`ClaimBounds.claims`).
@@ -104,8 +105,8 @@ struct NodeBudget: Sendable {
         }
         self.whole = whole
         devices = received(
-            limits.buffers.devices, limits.buffers.deviceRequests, connections: limits.connections + limits.handshakes,
-            limits.session)
+            limits.buffers.devices, limits.buffers.deviceRequests,
+            connections: limits.links.connections + limits.links.handshakes, limits.session)
         applications = received(
             limits.buffers.applications, limits.buffers.applicationRequests, connections: limits.localConnections,
             .local)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonProtocol
 
@@ -36,23 +37,12 @@ struct NodeLimits: Sendable {
 
     // MARK: Connections
 
-    /// Connections at once, in both directions, with those that are being dialled. One more is closed unread, or after
-    /// its handshake if others came first meanwhile. Each costs at most 1 MiB and its share of ``buffers``. Default 32.
-    var connections = 32
-    /// Live connections with one device, so that none uses up those of the others. Default 4.
-    var connectionsPerDevice = 4
-    /// A connection without a stream, on which nobody holds a claim, is closed after this time. Default 60 s.
-    var idleLife = Duration.seconds(60)
+    /// How many connections there may be, and how many are made at once.
+    var links = LinkLimits()
     /// How long dialling may take, over all addresses of a device. Default 10 s.
     var dialDeadline = Duration.seconds(10)
-    /// Devices that are dialled at once, so that other connections always find a place. At most half of them may be
-    /// devices that no connection has proved. If a revocation is to be told to more, they have their turn a little
-    /// later. Default 16.
-    var dials = 16
-    /// Devices that are dialled at once although the user did not name them and no connection has proved them. A member
-    /// of the account can announce devices that do not exist. Default 4.
-    var unprovedDials = 4
-    /// How long each of these may take, handshake included: what does not exist keeps the others waiting. Default 3 s.
+    /// How long dialling may take if no connection has proved the device and no user has named it, handshake included:
+    /// what does not exist keeps the others waiting. Default 3 s.
     var unprovedDialDeadline = Duration.seconds(3)
 
     // MARK: Bytes
@@ -60,13 +50,8 @@ struct NodeLimits: Sendable {
     /// The one budget for bytes that others make the node keep. Default 144 MiB.
     var buffers = BufferLimits()
 
-    // MARK: Handshakes: the gate has let the other side in
+    // MARK: Connections of others, which the gate has let in
 
-    /// Connections of others that have not shown yet who they are. Default 16.
-    var handshakes = 16
-    /// The same from one address, so that a silent device keeps no other out. In an IPv6 network a device can make
-    /// itself several addresses. Default 4.
-    var handshakesPerAddress = 4
     /// How long a handshake may take, HELLO included. Default 10 s.
     var handshakeDeadline = Duration.seconds(10)
 

@@ -329,10 +329,10 @@ struct GateAttacks {
         try await attack("so many good tokens from one address, and no more, that no other gets in") { defence in
             var limits = NodeLimits()
             limits.handshakeDeadline = .seconds(3600)
-            if !defence.isOn { limits.handshakesPerAddress = limits.handshakes }
+            if !defence.isOn { limits.links.handshakesPerAddress = limits.links.handshakes }
             let service = try await LocalService(devices: 2, limits: limits)
             var visits: [Visit] = []
-            for _ in 0..<limits.handshakes {
+            for _ in 0..<limits.links.handshakes {
                 let visit = try await service.visit()
                 try visit.send(hello(from: service))
                 #expect(try await visit.reaction() == .answered)
@@ -341,7 +341,7 @@ struct GateAttacks {
             try await eventually("as many wait as may") {
                 var waiting = 0
                 for visit in visits where try await visit.lastReaction(within: .zero) == .waits { waiting += 1 }
-                return waiting == limits.handshakesPerAddress
+                return waiting == limits.links.handshakesPerAddress
             }
             let honest = try await service.visit(from: .ipv6Loopback)
             try honest.send(hello(from: service))

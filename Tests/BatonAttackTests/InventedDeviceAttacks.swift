@@ -119,12 +119,10 @@ struct InventedDeviceAttacks {
     @Test("Devices that somebody invents are dialled a few at a time")
     func dials() async {
         await attack("a listing dials a hundred invented devices at once") { defence in
-            let limits = NodeLimits()
-            var links = Links<InventedScene, String>(
-                .init(
-                    connections: 1000, connectionsPerDevice: limits.connectionsPerDevice, dials: 1000,
-                    unprovedDials: defence.isOn ? limits.unprovedDials : .max, handshakes: limits.handshakes,
-                    handshakesPerHost: limits.handshakesPerAddress, idleLife: limits.idleLife))
+            var limits = LinkLimits()
+            (limits.connections, limits.dials) = (1000, 1000)
+            if !defence.isOn { limits.unprovedDials = .max }
+            var links = Links<InventedScene, String>(limits)
             var count = 0
             for number in 0..<100 {
                 let dial = try? links.dial("\(number)", isProved: false, isWanted: false, at: [])

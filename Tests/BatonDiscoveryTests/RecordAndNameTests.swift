@@ -48,26 +48,3 @@ import Testing
         }
     }
 }
-
-@Suite struct ReconnectBackoffTests {
-    @Test func doublesUpToFiveSeconds() {
-        var backoff = ReconnectBackoff()
-        let delays = (0..<8).map { _ in backoff.fail(now: .zero) / .seconds(1) }
-        #expect(delays == [1, 2, 4, 5, 5, 5, 5, 5])
-    }
-
-    @Test func startsAnewAfterAResponderThatRan() {
-        var backoff = ReconnectBackoff()
-        for _ in 0..<5 { _ = backoff.fail(now: .zero) }
-        backoff.succeed(now: .seconds(100))
-        #expect(backoff.fail(now: .seconds(110)) == .seconds(1))
-    }
-
-    @Test func aResponderThatDiesAtOnceIsTriedLessAndLess() {
-        var backoff = ReconnectBackoff()
-        for index in 0..<3 {
-            backoff.succeed(now: .seconds(index))
-            #expect(backoff.fail(now: .seconds(index)) == .seconds(1 << index))
-        }
-    }
-}

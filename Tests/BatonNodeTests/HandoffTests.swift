@@ -141,7 +141,7 @@ struct HandoffTests {
     @Test("A handoff that replaces its claim in two tasks at once holds one connection, and none in the end")
     func holds() async throws {
         var limits = NodeLimits()
-        limits.idleLife = .seconds(2)
+        limits.links.idleLife = .seconds(2)
         let parts = try NodeParts(TestAccount(devices: 2), limits: limits)
         let origin = PeerName(id: parts.account.devices[1].id.description, name: "laptop")
         for round in 0..<5 {

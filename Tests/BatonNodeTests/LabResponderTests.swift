@@ -62,7 +62,7 @@ struct LabResponderTests {
         try await eventually("it is said") { lines(unannounced) == 1 }
         // Some attempts later.
         try await eventually("it is tried again", within: .seconds(60)) {
-            try await lab.status(2)?.responder?.hasSuffix("trying again in 5 s") == true
+            try await lab.status(2)?.responder?.hasSuffix("trying again in 2 s") == true
         }
         #expect(lines(unannounced) == 1, "\(node.errors)")
         try lab.lab.command("avahi", "2", "start")
@@ -90,7 +90,7 @@ struct LabResponderTests {
         try lab.lab.command("avahi", "2", "kill")
         // After 1, 2 and 4 s; were the pauses to double for ever, the next would be 8.
         try await eventually("the longest pause is reached", within: .seconds(60)) {
-            try await lab.status(2)?.responder?.hasSuffix("trying again in 5 s") == true
+            try await lab.status(2)?.responder?.hasSuffix("trying again in 2 s") == true
         }
         try lab.lab.command("avahi", "2", "start")
         try await eventually("the other one is found", within: .seconds(10)) {

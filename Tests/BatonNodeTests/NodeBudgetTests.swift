@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonDocuments
 import BatonEventLoop
 import BatonProtocol
@@ -54,7 +55,7 @@ struct NodeBudgetTests {
         let limits = NodeLimits()
         let budget = NodeBudget(limits)
         #expect(budget.whole.bytes == 144 << 20 && budget.whole.common == 29 << 20)
-        #expect(budget.devices.floor == 256 << 10 && limits.connections + limits.handshakes == 48)
+        #expect(budget.devices.floor == 256 << 10 && limits.links.connections + limits.links.handshakes == 48)
         #expect(budget.applications.floor == 64 << 10 && limits.localConnections == 144)
         #expect(budget.documents.limit == 22 && budget.previews.limit == 7 && budget.reads.limit == 7)
         // A request and its answer of the greatest size: the request counts twice.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonTLS
@@ -131,10 +132,10 @@ struct NodeLimitsTests {
     @Test("So many connections with one device")
     func perDevice() async throws {
         var limits = NodeLimits()
-        limits.connectionsPerDevice = 2
+        limits.links.connectionsPerDevice = 2
         let scene = try await Scene(devices: 3, limits)
         var kept: [Connection] = []
-        for _ in 0..<limits.connectionsPerDevice {
+        for _ in 0..<limits.links.connectionsPerDevice {
             let connection = try await scene.connect(1)
             #expect(await scene.isServed(connection))
             kept.append(connection)
@@ -151,10 +152,10 @@ struct NodeLimitsTests {
     @Test("So many connections in all")
     func inAll() async throws {
         var limits = NodeLimits()
-        limits.connections = 3
+        limits.links.connections = 3
         let scene = try await Scene(devices: 5, limits)
         var kept: [Connection] = []
-        for number in 1...limits.connections {
+        for number in 1...limits.links.connections {
             let connection = try await scene.connect(number)
             #expect(await scene.isServed(connection))
             kept.append(connection)
@@ -169,7 +170,7 @@ struct NodeLimitsTests {
     @Test("So many connections in all, also when several come at once")
     func inAllAtOnce() async throws {
         var limits = NodeLimits()
-        limits.connections = 2
+        limits.links.connections = 2
         let scene = try await Scene(devices: 6, limits)
         let first = try await scene.connect(1)
         #expect(await scene.isServed(first))
@@ -294,13 +295,13 @@ struct NodeLimitsTests {
     @Test("So many handshakes from one address, and for so long")
     func handshakes() async throws {
         var limits = NodeLimits()
-        limits.handshakesPerAddress = 2
+        limits.links.handshakesPerAddress = 2
         limits.handshakeDeadline = .seconds(3)
         let scene = try await Scene(devices: 2, limits)
         // The first message of a client that says no more: the node has answered it and waits.
         var silent: [Socket] = []
-        #expect(NodeLimits().handshakesPerAddress == 4)
-        for _ in 0..<limits.handshakesPerAddress { silent.append(try await scene.hello(1)) }
+        #expect(NodeLimits().links.handshakesPerAddress == 4)
+        for _ in 0..<limits.links.handshakesPerAddress { silent.append(try await scene.hello(1)) }
         for socket in silent { #expect(try await !scene.wasSentAway(socket)) }
         try await eventually("one more is not served") { await !scene.isServed(try await scene.connect(1)) }
         // Until the silent ones have had their time.
@@ -314,13 +315,13 @@ struct NodeLimitsTests {
     @Test("So many handshakes in all")
     func handshakesInAll() async throws {
         var limits = NodeLimits()
-        limits.handshakes = 3
-        limits.handshakesPerAddress = 16
+        limits.links.handshakes = 3
+        limits.links.handshakesPerAddress = 16
         limits.handshakeDeadline = .seconds(3)
         let scene = try await Scene(devices: 2, limits)
         var silent: [Socket] = []
-        #expect(NodeLimits().handshakes == 16)
-        for _ in 0..<limits.handshakes { silent.append(try await scene.hello(1)) }
+        #expect(NodeLimits().links.handshakes == 16)
+        for _ in 0..<limits.links.handshakes { silent.append(try await scene.hello(1)) }
         for socket in silent { #expect(try await !scene.wasSentAway(socket)) }
         try await eventually("one more is not served") { await !scene.isServed(try await scene.connect(1)) }
         try await eventually("there is room again", within: .seconds(60)) {
@@ -333,7 +334,7 @@ struct NodeLimitsTests {
     @Test("A connection that nobody uses is closed, and one of a device that holds a claim is not")
     func idleLife() async throws {
         var limits = NodeLimits()
-        limits.idleLife = .milliseconds(400)
+        limits.links.idleLife = .milliseconds(400)
         let scene = try await Scene(devices: 3, limits)
         let application = try await scene.connectLocally()
         let (answer, offer) = try await application.request(.offer(.with { $0.type = "org.example.note" }))
@@ -424,7 +425,7 @@ struct NodeLimitsTests {
     func starvation() async throws {
         let scene = try await Scene(devices: 3, scarce())
         var hogs: [Connection] = []
-        for _ in 0..<NodeLimits().connectionsPerDevice {
+        for _ in 0..<NodeLimits().links.connectionsPerDevice {
             let connection = try await scene.connect(1)
             #expect(await scene.isServed(connection))
             hogs.append(connection)

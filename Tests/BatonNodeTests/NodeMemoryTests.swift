@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonCore
 import BatonEventLoop
 import BatonMessages
 import BatonTLS
@@ -162,8 +163,8 @@ struct NodeMemoryTests {
         // An answer goes no further than its first record.
         windows.initialStreamWindow = 1 << 10
         var kept: [Connection] = []
-        for number in 0..<(limits.connections - 1) {
-            kept.append(try await scene.connect(1 + number / limits.connectionsPerDevice, limits: windows))
+        for number in 0..<(limits.links.connections - 1) {
+            kept.append(try await scene.connect(1 + number / limits.links.connectionsPerDevice, limits: windows))
         }
         let idle = try scene.memory() - before
         print("a connection: \((idle / kept.count) >> 10) KiB")

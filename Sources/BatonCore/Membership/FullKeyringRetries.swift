@@ -23,17 +23,14 @@ package struct FullKeyringRetries: Sendable {
         }
     }
 
-    /// The time in which a name is tried once.
-    package static let interval = Duration.seconds(1)
-    /// Names that are tried within ``interval``: at most 40 ms of CPU a second.
+    /// Records that are tried at once, and then as many in a second: at most 40 ms of CPU a second.
     package static let bound = 20
     /// Records of one name that wait for their turn. One more is dropped.
     package static let waitingOfOne = 4
     /// Records that wait in all, of at most 1,200 bytes each.
     package static let waitingBound = 64
 
-    /// The names that were tried within the last interval, oldest first.
-    private var tried: [(name: String, at: Instant)] = []
+    private var limiter = RateLimiter(capacity: bound, interval: .seconds(1) / bound)
     /// In the order of arrival.
     private var waiting: [Record] = []
 
@@ -43,11 +40,7 @@ package struct FullKeyringRetries: Sendable {
     ///
     /// - Returns: whether to try it now. If not, it may wait for its turn.
     package mutating func admit(_ record: Record, at now: Instant) -> Bool {
-        forgetTried(at: now)
-        if waiting.allSatisfy({ $0.instance != record.instance && !isFree($0.instance) }), isFree(record.instance) {
-            tried.append((record.instance, now))
-            return true
-        }
+        if waiting.isEmpty, limiter.take(at: now) { return true }
         let isKept =
             waiting.count < Self.waitingBound && !waiting.contains(record)
             && waiting.count(where: { $0.instance == record.instance }) < Self.waitingOfOne
@@ -57,23 +50,12 @@ package struct FullKeyringRetries: Sendable {
 
     /// Removes and returns the next record whose turn has come.
     package mutating func next(at now: Instant) -> Record? {
-        forgetTried(at: now)
-        guard let index = waiting.firstIndex(where: { isFree($0.instance) }) else { return nil }
-        tried.append((waiting[index].instance, now))
-        return waiting.remove(at: index)
+        !waiting.isEmpty && limiter.take(at: now) ? waiting.removeFirst() : nil
     }
 
     /// The time of the next turn; nil if nothing waits.
-    package var nextTurn: Instant? {
-        waiting.isEmpty ? nil : tried.first.map { $0.at + Self.interval } ?? Instant(nanoseconds: 0)
-    }
+    package var nextTurn: Instant? { waiting.isEmpty ? nil : limiter.nextToken }
 
     /// Drops the waiting records of a name.
     package mutating func forget(_ instance: String) { waiting.removeAll { $0.instance == instance } }
-
-    private mutating func forgetTried(at now: Instant) { tried.removeAll { now - $0.at >= Self.interval } }
-
-    private func isFree(_ instance: String) -> Bool {
-        tried.count < Self.bound && !tried.contains { $0.name == instance }
-    }
 }

@@ -24,25 +24,28 @@ package struct OutdatedDevices {
 
     private enum State {
         /// Its advertisement counts until the end.
-        case waiting(Advertisement, end: Instant)
-        case turn(Advertisement, since: Instant)
+        case waiting(Peer, end: Instant)
+        case turn(Peer, since: Instant)
         /// Only the turn that it had is remembered.
         case gone
 
-        var isTurn: Bool { if case .turn = self { true } else { false } }
+        /// A device that has its turn.
+        var turn: Peer? { if case .turn(let peer, _) = self { peer } else { nil } }
+        var peer: Peer? {
+            switch self {
+            case .waiting(let peer, _), .turn(let peer, _): peer
+            case .gone: nil
+            }
+        }
     }
 
-    /// The devices of the line, as they can be dialled.
-    private var table = PeerTable()
     /// In the order of their turns: new devices as they came, then those that had one, as it began.
     private var line: [(device: DeviceID, state: State, isServed: Bool)] = []
 
     package init() {}
 
     /// A device that has its turn.
-    package subscript(device: DeviceID) -> Peer? {
-        line.contains { $0.device == device && $0.state.isTurn } ? table.peers[device] : nil
-    }
+    package subscript(device: DeviceID) -> Peer? { line.first { $0.device == device }?.state.turn }
 
     /// Takes an advertisement that was opened with older keys.
     ///
@@ -52,31 +55,29 @@ package struct OutdatedDevices {
         _ record: HeardAdvertisement, instance: String, interface: UInt32, now: Instant, unixTime: UInt64
     ) -> [DeviceID] {
         expire(at: now)
-        let advertisement = record.advertisement
-        let device = advertisement.device
-        let end = now + .seconds(Int(advertisement.content.timeToLive))
+        let device = record.device
         let place = line.firstIndex { $0.device == device }
+        let before = place.flatMap { line[$0].state.peer }
         var turns: [DeviceID] = []
-        var counts = true
-        switch place.map({ ($0, line[$0].state) }) {
         // Somebody else may send again what a device said before.
-        case (_, .turn(let last, _))? where advertisement.isOlder(than: last),
-            (_, .waiting(let last, _))? where advertisement.isOlder(than: last):
-            counts = false
-        case (let place, .turn(_, let since))?:
-            line[place].state = .turn(advertisement, since: since)
-            turns.append(device)
-        case (let place, .waiting)?: line[place].state = .waiting(advertisement, end: end)
-        case (_, .gone)?, nil: counts = lineUp(advertisement, until: end, at: place)
+        if !(before?.record.map { record.advertisement.isOlder(than: $0.advertisement) } ?? false) {
+            var peer = before ?? Peer(device: device, name: "", seen: unixTime)
+            peer.name = record.content.deviceName
+            (peer.record, peer.isOutdated) = (record, true)
+            peer.instances = [instance]
+            peer.lastInterfaces.insert(interface)
+            if let place, case .turn(_, let since) = line[place].state {
+                line[place].state = .turn(peer, since: since)
+                turns.append(device)
+            } else {
+                let state = State.waiting(peer, end: now + .seconds(Int(record.content.timeToLive)))
+                if let place, before != nil { line[place].state = state } else { lineUp(peer, as: state, at: place) }
+            }
         }
-        if counts {
-            table.receive(
-                record, isOutdated: true, instance: instance, interface: interface, now: now, unixTime: unixTime)
-        }
-        while line.count(where: \.state.isTurn) < Self.bound, let next = waiting.first {
-            let device = line.remove(at: next.place).device
-            line.append((device, .turn(next.advertisement, since: now), isServed: true))
-            turns.append(device)
+        while line.count(where: { $0.state.turn != nil }) < Self.bound, let (place, peer) = waiting.first {
+            line.remove(at: place)
+            line.append((peer.device, .turn(peer, since: now), isServed: true))
+            turns.append(peer.device)
         }
         if line.count(where: \.isServed) > Self.servedBound, let first = firstServed { line[first].isServed = false }
         return turns
@@ -84,26 +85,21 @@ package struct OutdatedDevices {
 
     /// It is known by now, or of the account no more.
     package mutating func remove(_ device: DeviceID) {
-        for place in line.indices where line[place].device == device { leave(place) }
-    }
-
-    private mutating func leave(_ place: Int) {
-        line[place].state = .gone
-        table.remove(device: line[place].device)
+        for place in line.indices where line[place].device == device { line[place].state = .gone }
     }
 
     private var firstServed: Int? { line.firstIndex(where: \.isServed) }
 
-    private var waiting: [(place: Int, advertisement: Advertisement)] {
-        line.enumerated().compactMap { if case .waiting(let said, _) = $1.state { ($0, said) } else { nil } }
+    private var waiting: [(place: Int, peer: Peer)] {
+        line.enumerated().compactMap { if case .waiting(let peer, _) = $1.state { ($0, peer) } else { nil } }
     }
 
     /// Ends the turns that are over, and forgets what counts no longer.
     private mutating func expire(at now: Instant) {
         for place in line.indices {
             switch line[place].state {
-            case .turn(_, let since) where now - since >= Self.turn: leave(place)
-            case .waiting(_, let end) where end <= now: leave(place)
+            case .turn(_, let since) where now - since >= Self.turn: line[place].state = .gone
+            case .waiting(_, let end) where end <= now: line[place].state = .gone
             case .waiting, .turn, .gone: break
             }
         }
@@ -114,19 +110,17 @@ package struct OutdatedDevices {
     /// own turn was later. So nobody keeps the line full of devices of their own.
     ///
     /// - Parameter place: of a device that had a turn.
-    /// - Returns: whether it is in the line.
-    private mutating func lineUp(_ advertisement: Advertisement, until end: Instant, at place: Int?) -> Bool {
+    private mutating func lineUp(_ peer: Peer, as state: State, at place: Int?) {
         let newPlace = place ?? firstServed ?? line.endIndex
-        let addresses = advertisement.content.addresses
-        let neighbours = waiting.filter { $0.advertisement.content.addresses.contains(where: addresses.contains) }
+        func addresses(_ peer: Peer) -> Set<NetworkAddress> { Set(peer.record?.content.addresses ?? []) }
+        let neighbours = waiting.filter { !addresses($0.peer).isDisjoint(with: addresses(peer)) }
         let isShareFull = neighbours.count >= Self.waitingBoundAtAddress
         if isShareFull || waiting.count >= Self.waitingBound {
-            guard let last = (isShareFull ? neighbours : waiting).last?.place, last >= newPlace else { return false }
-            leave(last)
+            guard let last = (isShareFull ? neighbours : waiting).last?.place, last >= newPlace else { return }
+            line[last].state = .gone
         }
-        if place == nil { line.insert((advertisement.device, .gone, isServed: false), at: newPlace) }
-        line[newPlace].state = .waiting(advertisement, end: end)
-        return true
+        if place == nil { line.insert((peer.device, state, isServed: false), at: newPlace) }
+        line[newPlace].state = state
     }
 }
 

@@ -14,9 +14,6 @@ package struct PeerTable: Sendable {
     /// Devices that no connection has proved and that name the same address. One more takes the place of the one of
     /// them that has said least: a member that invents devices at its own address pushes out no other.
     package static var boundUnprovedAtAddress: Int { 8 }
-    /// Sentences about devices that come and go: so many at once, and then one a second. The devices that a member of
-    /// the account invents do not fill the log.
-    package static var sentenceBound: Int { 60 }
 
     /// An order to discovery about an instance.
     package enum Order: Sendable, Hashable {
@@ -28,14 +25,6 @@ package struct PeerTable: Sendable {
         case reject(String)
     }
 
-    /// A device that has come or gone.
-    package enum Presence: Sendable, Hashable {
-        case come(String)
-        case gone(String)
-        /// More come and go than are named.
-        case others
-    }
-
     package private(set) var peers: [DeviceID: Peer] = [:]
     /// Devices that a connection has proved and that are not in the table: no advertisement of them has come yet, or
     /// they made room. They are 32 bytes each.
@@ -43,8 +32,6 @@ package struct PeerTable: Sendable {
     private var pinned = PinnedInstances()
     /// Rises with each change of what watchers know.
     package private(set) var version: UInt64 = 0
-    private var presence: [Presence] = []
-    private var sentences = RateLimiter(capacity: Self.sentenceBound, interval: .seconds(1))
 
     /// - Parameter known: devices of an earlier run; none of them is announced.
     package init(known: [Peer] = []) {
@@ -145,7 +132,7 @@ package struct PeerTable: Sendable {
             peer.currentSince = unixTime - min(unixTime, UInt64(peer.current?.age ?? 0))
         }
         guard known != nil || makeRoom(for: peer) else { return }
-        set(record.device, peer)
+        peers[record.device] = peer
         provedBeside.remove(record.device)
         version += 1
     }
@@ -161,7 +148,7 @@ package struct PeerTable: Sendable {
             version += 1
         }
         peer.see(instance, over: interface)
-        set(record.device, peer)
+        peers[record.device] = peer
     }
 
     /// An instance has gone. A device goes with its last one.
@@ -170,7 +157,7 @@ package struct PeerTable: Sendable {
         for var peer in peers.values where peer.instances.contains(instance) {
             peer.instances.remove(instance)
             if !peer.isPresent { version += 1 }
-            set(peer.device, peer)
+            peers[peer.device] = peer
         }
     }
 
@@ -200,7 +187,7 @@ package struct PeerTable: Sendable {
     /// Forgets a device, which may have been revoked.
     package mutating func remove(device: DeviceID) {
         if peers[device] != nil { version += 1 }
-        set(device, nil)
+        peers[device] = nil
         provedBeside.remove(device)
     }
 
@@ -210,28 +197,10 @@ package struct PeerTable: Sendable {
         clear { !$0.isProved && $0.record.map { $0.generation.number < generation } ?? true }
     }
 
-    // MARK: Presence
-
-    /// The devices that have come and gone since this was called last, as many as may be said.
-    package mutating func takePresence(at now: Instant) -> [Presence] {
-        defer { presence = [] }
-        return presence.compactMap { news in
-            guard sentences.take(at: now) else { return nil }
-            return sentences.left(at: now) == 0 ? .others : news
-        }
-    }
-
-    private mutating func set(_ device: DeviceID, _ peer: Peer?) {
-        let before = peers[device]
-        if let peer, peer.isPresent, before?.isPresent != true { presence.append(.come(peer.name)) }
-        if let before, before.isPresent, peer?.isPresent != true { presence.append(.gone(before.name)) }
-        peers[device] = peer
-    }
-
     private mutating func clear(where isOver: (Peer) -> Bool) {
         for var peer in peers.values where peer.isPresent && isOver(peer) {
             peer.instances = []
-            set(peer.device, peer)
+            peers[peer.device] = peer
             version += 1
         }
     }
@@ -246,7 +215,7 @@ package struct PeerTable: Sendable {
             if neighbours.count >= Self.boundUnprovedAtAddress,
                 let briefest = neighbours.min(by: { ($0.news, $0.seen) < ($1.news, $1.seen) })
             {
-                set(briefest.device, nil)
+                peers[briefest.device] = nil
             }
         }
         guard peers.count >= Self.bound else { return true }
@@ -255,7 +224,7 @@ package struct PeerTable: Sendable {
                 < (right.isProved ? 1 : 0, right.isPresent ? 1 : 0, right.seen)
         }
         guard let longestGone else { return false }
-        set(longestGone.device, nil)
+        peers[longestGone.device] = nil
         if longestGone.isProved { prove(longestGone.device) }
         return true
     }

@@ -20,6 +20,9 @@ package struct RateLimiter: Sendable {
     /// The number of tokens that are left.
     package func left(at now: Instant) -> Int { capacity - Int((max(.zero, fullAt - now) / interval).rounded(.up)) }
 
+    /// The time from which there is a token.
+    package var nextToken: Instant { fullAt + interval * (1 - capacity) }
+
     /// Takes a token.
     ///
     /// - Returns: whether there was one.

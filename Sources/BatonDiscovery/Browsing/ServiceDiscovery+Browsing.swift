@@ -5,11 +5,16 @@ import BatonEventLoop
 /// An open query for the TXT record of one instance.
 struct Query {
     var slot: ServiceDiscovery.SlotID
-    var history = TextHistory()
     /// Whether a record of it was told.
     var hasTold = false
-    /// The last record that was heard from an announcement while the query was open.
-    var heard: TextHistory.Record?
+    /// The last record that came while the query was open, in answer to it or as an announcement.
+    var last: SeenText?
+}
+
+/// A TXT record and the interface that it was seen on.
+struct SeenText: Hashable {
+    var text: [UInt8]
+    var interfaceIndex: UInt32
 }
 
 extension ServiceDiscovery {
@@ -39,45 +44,28 @@ extension ServiceDiscovery {
         }
     }
 
-    /// Takes a record that a query shows or no longer shows.
-    func read(_ text: [UInt8], of name: String, on interface: UInt32, isAdded: Bool) {
-        guard var query = queries[name] else { return }
+    /// Takes a record that a query shows: once for each interface and address family.
+    func read(_ text: [UInt8], of name: String, on interface: UInt32) {
+        guard let query = queries[name] else { return }
         // No device writes a longer record. An empty one is rejected in its place and costs no memory until then.
-        let text = text.count > TextRecord.maximumLength ? [] : text
-        let outcome =
-            isAdded
-            ? query.history.add(text, interfaceIndex: interface)
-            : query.history.remove(text, interfaceIndex: interface)
-        queries[name] = query
-        switch outcome {
-        case .unchanged: break
-        case .current(let record):
-            // Without a verdict one record is told, because the instance may be anyone's.
-            guard !query.hasTold || budget.isHeard(name) else { return }
-            tell(record, of: name)
-        case .gone:
-            if told.removeValue(forKey: name) != nil { sink.yield(.removed(instance: name)) }
-        }
+        let record = SeenText(text: text.count > TextRecord.maximumLength ? [] : text, interfaceIndex: interface)
+        // Without a verdict one record is told, because the instance may be anyone's.
+        if query.hasTold { hear(record, of: name) } else { tell(record, of: name) }
     }
 
-    /// Takes a text from an announcement.
-    func hear(_ text: [UInt8], of name: String, on interface: UInt32) {
-        let record = TextHistory.Record(text: text, interfaceIndex: interface)
+    /// Takes a record from an announcement.
+    func hear(_ record: SeenText, of name: String) {
         if budget.isHeard(name) {
-            if told[name]?.text != text { tell(record, of: name) }
+            if told[name]?.text != record.text { tell(record, of: name) }
         } else {
-            queries[name]?.heard = record
+            queries[name]?.last = record
         }
     }
 
     /// Takes the verdict to keep or follow an instance. Tells what came before it, and what comes from now on.
     func listen(for name: String, isKept: Bool) {
         budget.hear(name, isKept: isKept)
-        if let query = queries[name] {
-            for record in [query.history.current, query.heard] {
-                if let record, record.text != told[name]?.text { tell(record, of: name) }
-            }
-        }
+        if let last = queries[name]?.last, last.text != told[name]?.text { tell(last, of: name) }
         if budget.isHeard(name) { listener?.listen(for: name, after: told[name]?.text) }
         pump()
     }
@@ -154,7 +142,7 @@ extension ServiceDiscovery {
         if told.removeValue(forKey: name) != nil { sink.yield(.removed(instance: name)) }
     }
 
-    private func tell(_ record: TextHistory.Record, of name: String) {
+    private func tell(_ record: SeenText, of name: String) {
         told[name] = record
         queries[name]?.hasTold = true
         listener?.listen(for: name, after: record.text)

@@ -48,6 +48,7 @@ final class StateExchange {
     func start(connections: PeerConnections, announcer: Announcer) {
         self.connections = connections
         self.announcer = announcer
+        directory.onOtherwiseKeyed = { [weak self] heard in self?.meet(heard) }
         warnIfApart(account.value)
     }
 
@@ -63,15 +64,22 @@ final class StateExchange {
 
     private func carryOut(_ effect: Membership.Effect) {
         switch effect {
-        case .tell(let device, let isNews):
-            ControlLoop.task {
-                let isPresent = await self.tell(device, isWanted: isNews)
-                self.decide { $0.told(device, isPresent: isPresent) }
-            }
+        case .tell, .store: ControlLoop.task { await self.perform(effect) }
         case .said(let device, let revision, let isCurrent):
             if isCurrent { waits.wake(device) }
             if let id = DeviceID(device) { directory.note(revision, of: id) }
-        case .store: ControlLoop.task { await self.storeNow() }
+        }
+    }
+
+    private func perform(_ effect: Membership.Effect) async {
+        switch effect {
+        case .tell(let device, let isNews):
+            let isPresent = await tell(device, isWanted: isNews)
+            decide { $0.told(device, isPresent: isPresent) }
+        case .store:
+            guard (try? await persist()) != nil else { return }
+            logger.notice("revocation list \(account.value.state.number) is stored")
+        case .said: break
         }
     }
 
@@ -254,11 +262,6 @@ final class StateExchange {
                 \(error); the node stores the list as soon as this is fixed
                 """)
         }
-    }
-
-    private func storeNow() async {
-        guard (try? await persist()) != nil else { return }
-        logger.notice("revocation list \(account.value.state.number) is stored")
     }
 
     private func warnIfApart(_ account: Account) {

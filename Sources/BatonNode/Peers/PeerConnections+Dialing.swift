@@ -23,13 +23,7 @@ extension PeerConnections {
             throw HandoffError(.peerUnreachable, "the device \(id) has not been seen on this network", examining: id)
         }
         do {
-            let connection: Connection
-            do {
-                connection = try await enter(peer)
-            } catch let error as HandoffError where error.code == .connectionLost {
-                // A door that strangers crowd turns some away whom it lets in a moment later.
-                connection = try await enter(peer)
-            }
+            let connection = try await PeerDialer.twice { try await self.enter(peer) }
             try await adopt(connection, of: device, isDialled: true)
             // This device gets what it lacks before it asks for anything: the other side serves nothing else until
             // then.
@@ -51,29 +45,39 @@ extension PeerConnections {
 
     /// Connects to where a device is, also when that changes meanwhile.
     private func connect(to first: Peer) async throws -> (Socket, Peer) {
-        let device = first.device.description
         var peer = first
         for _ in 0..<Self.moveLimit {
             let others = SocketAddress.ofOthers(peer.addresses)
             let addresses = others.isEmpty ? peer.addresses : others
-            let attempt = Task { [loop = loops.next(), timeout = limits.dialDeadline] in
-                try await Socket.connect(toAnyOf: addresses, on: loop, timeout: timeout) as Socket
+            do {
+                let socket = try await running { [loop = loops.next(), timeout = limits.dialDeadline] in
+                    try await Socket.connect(toAnyOf: addresses, on: loop, timeout: timeout) as Socket
+                } until: { [peer] in
+                    await self.awaitMove(of: peer)
+                }
+                return (socket, peer)
+            } catch {
+                guard let now = moved(peer), !Task.isCancelled else { throw error }
+                peer = now
             }
-            connecting[device] = (peer.addresses, attempt)
-            let result = await withTaskCancellationHandler {
-                await attempt.result
-            } onCancel: {
-                attempt.cancel()
-            }
-            connecting[device] = nil
-            if case .success(let socket) = result { return (socket, peer) }
-            guard let now = directory.peer(device), now.addresses != peer.addresses, !Task.isCancelled else {
-                _ = try result.get()
-                break
-            }
-            peer = now
         }
         throw HandoffError(.peerUnreachable, "its addresses change all the time")
+    }
+
+    /// Waits until a device is announced elsewhere, or until the task is cancelled.
+    private func awaitMove(of peer: Peer) async {
+        while !Task.isCancelled, moved(peer) == nil {
+            let outcome = await directory.announcements.wait(
+                for: peer.device.description, atMost: limits.dialDeadline)
+            if case .refused = outcome { try? await Alarm.sleep(for: limits.dialDeadline) }
+        }
+    }
+
+    /// A device as it is announced now, if that is elsewhere.
+    private func moved(_ peer: Peer) -> Peer? {
+        directory.peer(peer.device.description).flatMap {
+            $0.addresses.isEmpty || $0.addresses == peer.addresses ? nil : $0
+        }
     }
 }
 

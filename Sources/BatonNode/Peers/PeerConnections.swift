@@ -27,12 +27,7 @@ final class PeerConnections {
     nonisolated let budget: ReceiveBudget
     private var links: Links<Connection, IPAddress>
     private var dials: [String: Task<Connection, any Error>] = [:]
-    /// Where a device is being dialled, and the attempt.
-    var connecting: [String: (addresses: [SocketAddress], attempt: Task<Socket, any Error>)] = [:]
-    private var sweep: BatonEventLoop.Timer?
-    /// `nil` where the network is not watched.
-    private var network: NetworkMonitor?
-    var isStopped = false
+    private(set) var isStopped = false
 
     nonisolated init(
         context: TLSContext, account: CurrentAccount, exchange: StateExchange, directory: PeerDirectory,
@@ -40,11 +35,7 @@ final class PeerConnections {
         logger: Logger
     ) {
         self.limits = limits
-        links = Links(
-            .init(
-                connections: limits.connections, connectionsPerDevice: limits.connectionsPerDevice,
-                dials: limits.dials, unprovedDials: limits.unprovedDials, handshakes: limits.handshakes,
-                handshakesPerHost: limits.handshakesPerAddress, idleLife: limits.idleLife))
+        links = Links(limits.links)
         self.budget = budget
         self.loops = loops
         dialer = PeerDialer(context: context, account: account, limits: limits, loops: loops, budget: budget)
@@ -68,7 +59,7 @@ final class PeerConnections {
     /// A live one that does not lead to where the device is announced now may be dead, and the kernel finds that out
     /// late. It counts only if the device cannot be reached otherwise.
     ///
-    /// - Parameter isWanted: whether a user has named the device; see ``NodeLimits/unprovedDials``.
+    /// - Parameter isWanted: whether a user has named the device; see `LinkLimits.unprovedDials`.
     func connection(to device: String, isWanted: Bool) async throws(HandoffError) -> Connection {
         var elsewhere: Connection?
         for connection in links.lines(to: device) where connection.isOpen {
@@ -86,23 +77,19 @@ final class PeerConnections {
     private func dialled(_ device: String, isWanted: Bool) async throws(HandoffError) -> Connection {
         let peer = directory.peer(device)
         let hosts = peer?.addresses.compactMap(\.ipAddress) ?? []
-        let dial: Links<Connection, IPAddress>.Dial
-        do throws(Links<Connection, IPAddress>.Refusal) {
-            dial = try links.dial(device, isProved: peer?.isProved == true, isWanted: isWanted, at: hosts)
+        let isBrief: Bool
+        do throws(LinkRefusal) {
+            isBrief = try links.dial(device, isProved: peer?.isProved == true, isWanted: isWanted, at: hosts)
         } catch {
             throw failure(error)
         }
-        let (isBrief, endsEarly) =
-            switch dial {
-            case .shared(let endsEarly): (false, endsEarly)
-            case .new(let isBrief): (isBrief, false)
-            }
         let task = dials[device] ?? begin(device, isBrief: isBrief)
         do {
             return try await task.valueUnlessCancelled
         } catch {
             let failure = HandoffError(wrapping: error)
-            guard endsEarly, failure.code == .timedOut else { throw failure }
+            // It was dialled already, for somebody who waits for less long.
+            guard isBrief, isWanted, failure.code == .timedOut else { throw failure }
             return try await dialled(device, isWanted: isWanted)
         }
     }
@@ -122,11 +109,11 @@ final class PeerConnections {
         return task
     }
 
-    private func failure(_ refusal: Links<Connection, IPAddress>.Refusal) -> HandoffError {
+    private func failure(_ refusal: LinkRefusal) -> HandoffError {
         let sentence =
             switch refusal {
-            case .tooManyConnections: "\(limits.connections) connections are open already: try again later"
-            case .tooManyOfDevice: "\(limits.connectionsPerDevice) connections with the device are open already"
+            case .tooManyConnections: "\(limits.links.connections) connections are open already: try again later"
+            case .tooManyOfDevice: "\(limits.links.connectionsPerDevice) connections with the device are open already"
             case .tooManyDials: "too many devices are being dialled: try again in a moment"
             case .tooManyUnproved: "too many devices that never were connected are being dialled: try later"
             }
@@ -135,32 +122,18 @@ final class PeerConnections {
 
     /// Waits until a device announces itself, at most for a time.
     func awaitAnnouncement(of device: String, atMost pause: Duration) async {
-        await directory.awaitAnnouncement(of: device, atMost: pause)
+        await directory.announcements.wait(for: device, atMost: pause)
     }
 
     /// Whether a connection leads from an address that this device has to one that the other device has announced.
     func isWhereAnnounced(_ connection: Connection, _ device: String) -> Bool {
-        if let here = connection.localAddress.ipAddress, !here.isLoopback,
-            let own = network?.addresses ?? (try? InterfaceAddress.current()),
+        if let here = connection.localAddress.ipAddress, !here.isLoopback, let own = try? InterfaceAddress.current(),
             !own.contains(where: { $0.address == here })
         {
             return false
         }
         guard let address = connection.remoteAddress.ipAddress else { return true }
         return directory.peer(device)?.addresses.contains { $0.ipAddress == address } ?? true
-    }
-
-    /// Knows from now on by whom this device's addresses are watched.
-    func follow(_ network: NetworkMonitor?) {
-        self.network = network
-    }
-
-    /// Something was announced: a device that has moved is dialled where it is now.
-    func announced() {
-        for (device, dial) in connecting {
-            let addresses = directory.peer(device)?.addresses ?? []
-            if !addresses.isEmpty, addresses != dial.addresses { dial.attempt.cancel() }
-        }
     }
 
     /// Keeps a connection open while a handoff holds a claim on it, with or without streams.
@@ -212,13 +185,9 @@ final class PeerConnections {
     /// Closes every connection politely.
     func stop() async {
         isStopped = true
-        sweep?.cancel()
         for dial in dials.values { dial.cancel() }
-        let connections = links.lines
-        await withTaskGroup { group in
-            for connection in connections {
-                group.addTask { await connection.close() }
-            }
+        await withDiscardingTaskGroup { group in
+            for connection in links.lines { group.addTask { await connection.close() } }
         }
     }
 
@@ -229,20 +198,23 @@ final class PeerConnections {
     func adopt(_ connection: Connection, of device: String, isDialled: Bool) async throws(HandoffError) {
         // The list may have come while the handshake went on, and others for the last place.
         guard !account.isRevoked(device) else { return await connection.abort() }
-        do throws(Links<Connection, IPAddress>.Refusal) {
-            if let old = try links.add(connection, of: device, isDialled: isDialled) {
-                Task { await old.abort() }
-            }
+        let displaced: Connection?
+        do throws(LinkRefusal) {
+            displaced = try links.add(connection, of: device, isDialled: isDialled)
         } catch {
             await connection.close(.limitExceeded)
             throw failure(error)
         }
-        armSweep()
         // What is asked is served on the loop from the first moment on.
         ControlLoop.task {
             self.directory.prove(device)
-            await self.serve(connection, of: device)
-            self.forget(connection, of: device)
+            await withDiscardingTaskGroup { group in
+                if let displaced { group.addTask { await displaced.abort() } }
+                group.addTask { await self.closeWhenIdle(connection, of: device) }
+                await self.serve(connection, of: device)
+                self.forget(connection, of: device)
+                group.cancelAll()
+            }
         }
     }
 
@@ -270,23 +242,13 @@ final class PeerConnections {
         offers.decide { $0.connectionEnded(of: PeerName(id: device, name: "", connection: connection.number)) }
     }
 
-    private func armSweep() {
-        if sweep == nil {
-            sweep = BatonEventLoop.Timer { [weak self] in Task { await self?.closeIdle() } }
+    /// Closes a connection when nothing has been asked on it for a while. Returns when it is cancelled.
+    private func closeWhenIdle(_ connection: Connection, of device: String) async {
+        while (try? await Alarm.sleep(for: limits.links.idleLife / 4)) != nil {
+            let hasClaim = offers.decide { $0.holdsClaim(device) }
+            let isIdle = await connection.isIdle && !hasClaim
+            if links.note(connection, isIdle: isIdle, now: .now) { return await connection.close() }
         }
-        if sweep?.isScheduled == false { sweep?.schedule(after: limits.idleLife / 4) }
-    }
-
-    /// Closes connections on which nothing has been asked for a while.
-    private func closeIdle() async {
-        for device in links.devices {
-            for connection in links.lines(to: device) {
-                let hasClaim = offers.decide { $0.holdsClaim(device) }
-                let isIdle = await connection.isIdle && !hasClaim
-                if links.note(connection, isIdle: isIdle, now: .now) { Task { await connection.close() } }
-            }
-        }
-        if links.count > 0, !isStopped { armSweep() }
     }
 }
 

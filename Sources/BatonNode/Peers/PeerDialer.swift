@@ -29,14 +29,20 @@ struct PeerDialer: Sendable {
     func reach(
         _ addresses: [SocketAddress], _ door: Door, connecting: Duration, proving: Duration
     ) async throws -> Connection {
-        func enter() async throws -> Connection {
+        try await Self.twice {
             let socket = try await Socket.connect(toAnyOf: addresses, on: loops.next(), timeout: connecting) as Socket
             return try await prove(socket, door, within: proving)
         }
+    }
+
+    /// Connects once more if the other side has ended the connection: a door that strangers crowd turns some away whom
+    /// it lets in a moment later.
+    nonisolated(nonsending) static func twice(
+        _ enter: nonisolated(nonsending) () async throws -> Connection
+    ) async throws -> Connection {
         do {
             return try await enter()
         } catch let error as HandoffError where error.code == .connectionLost {
-            // A door that strangers crowd turns some away whom it lets in a moment later.
             return try await enter()
         }
     }

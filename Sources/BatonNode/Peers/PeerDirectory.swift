@@ -50,20 +50,21 @@ final class PeerDirectory {
     private(set) var hasTwin = false
     private var fullKeyringRetries = FullKeyringRetries()
     private var saved: KnownDevices
-    /// The values to write next. A slow disk skips those in between.
-    private var unwritten: (ReplayGuard, KnownDevices)?
-    private var writing: Task<Void, Never>?
-    private let (heard, hearing) = AsyncStream<OtherwiseKeyed>.makeStream(
-        bufferingPolicy: .bufferingNewest(PeerTable.bound))
+    private var isWriting = false
+    /// Called with each device that may lack revocation lists, or have more: its advertisement was sealed with other
+    /// keys than this device's. While lists are apart it is every device that is heard.
+    var onOtherwiseKeyed: ((OtherwiseKeyed) -> Void)?
     /// The state of this machine's DNS-SD responder.
     private(set) var responder = ResponderState.idle
     private var watchers: [UUID: (subject: Subject, signal: AsyncStream<Void>.Continuation)] = [:]
-    private let announcements = WaitList<String>(bound: HandoffTable.bound, boundPerKey: HandoffTable.bound)
+    /// Waits until a record of a device comes, the same as before or another: one of each handoff that is under way,
+    /// and one of each dial.
+    let announcements = WaitList<String>(
+        bound: HandoffTable.bound + LinkLimits().dials, boundPerKey: HandoffTable.bound + 1)
     /// When watchers look again in any case.
     private var nextReminder: Instant?
     private var nextSave: Instant?
-    private var timer: BatonEventLoop.Timer?
-    private var armed: Instant?
+    private var timer = DeadlineTimer()
 
     /// - Parameter epoch: under which this device announces itself; the default is after all that another one could.
     nonisolated init(
@@ -92,7 +93,6 @@ final class PeerDirectory {
         table.expire(now: .now)
         let value = event(&table)
         if table.version != version { changed() }
-        for news in table.takePresence(at: .now) { log(news) }
         arm()
         return value
     }
@@ -109,16 +109,10 @@ final class PeerDirectory {
     /// Sets the one timer.
     private func arm() {
         let times = [table.nextExpiry, nextReminder, nextSave, fullKeyringRetries.nextTurn]
-        guard let next = times.compactMap(\.self).min(), next != armed else { return }
-        if timer == nil {
-            timer = BatonEventLoop.Timer { [weak self] in self?.wake() }
-        }
-        armed = next
-        timer?.schedule(at: next.nanoseconds)
+        timer.schedule(at: times.compactMap(\.self).min()) { [weak self] in self?.wake() }
     }
 
     private func wake() {
-        armed = nil
         let now = Instant.now
         if let nextReminder, nextReminder <= now {
             self.nextReminder = nil
@@ -128,10 +122,6 @@ final class PeerDirectory {
         openWaiting()
         decide { _ in }
     }
-
-    /// Devices that may lack revocation lists, or have more: their advertisements were sealed with other keys than this
-    /// device's. While lists are apart it is every device that is heard. Iterate it once.
-    nonisolated var otherwiseKeyed: AsyncStream<OtherwiseKeyed> { heard }
 
     /// The devices that are announced now.
     var present: [Peer] { table.present }
@@ -217,12 +207,6 @@ final class PeerDirectory {
         arm()
     }
 
-    /// Waits until a record of a device comes, the same as before or another, at most for a time, or until the task is
-    /// cancelled. One wait of each handoff that is under way.
-    func awaitAnnouncement(of device: String, atMost pause: Duration) async {
-        await announcements.wait(for: device, atMost: pause)
-    }
-
     /// Takes an event of discovery.
     func handle(_ event: DiscoveryEvent) {
         switch event {
@@ -243,14 +227,16 @@ final class PeerDirectory {
 
     /// Saves what must survive a restart, and ends all watching.
     func stop() async {
-        timer?.cancel()
+        timer.schedule(at: nil) {}
         for watcher in watchers.values { watcher.signal.finish() }
         watchers = [:]
         announcements.stop()
-        hearing.finish()
         save()
-        await writing?.value
+        while isWriting { await Self.turnStorage() }
     }
+
+    @StorageThread
+    private static func turnStorage() {}
 
     private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
         receive(under: instance, interface) { () throws(AdvertisementRejection) in
@@ -300,7 +286,7 @@ final class PeerDirectory {
         if lacksLists { table.note(0, of: device) }
         // If lists are apart, the same keys seal what a device says that has only one of them.
         if record.generation != current.currentKeys.id || current.state.isApart {
-            hearing.yield(OtherwiseKeyed(device: device.description, lacksLists: lacksLists))
+            onOtherwiseKeyed?(OtherwiseKeyed(device: device.description, lacksLists: lacksLists))
         }
         scheduleSave()
     }
@@ -360,7 +346,8 @@ final class PeerDirectory {
         let turns = outdated.receive(
             record, instance: instance, interface: interface, now: .now, unixTime: unixTime)
         scheduleSave()
-        for device in turns { hearing.yield(OtherwiseKeyed(device: device.description, lacksLists: true)) }
+        announcements.wake(record.device.description)
+        for device in turns { onOtherwiseKeyed?(OtherwiseKeyed(device: device.description, lacksLists: true)) }
     }
 
     /// Says once that this device is not announced and why, and once that this is over.
@@ -372,14 +359,6 @@ final class PeerDirectory {
         case .running where responder.isUnavailable:
             logger.notice("this device is announced again")
         case .idle, .running, .unavailable: break
-        }
-    }
-
-    private func log(_ presence: PeerTable.Presence) {
-        switch presence {
-        case .come(let name): logger.notice("\(name) is on the network")
-        case .gone(let name): logger.notice("\(name) has gone")
-        case .others: logger.notice("more devices come and go than are named here")
         }
     }
 
@@ -402,27 +381,25 @@ final class PeerDirectory {
         }
     }
 
+    /// Saves what is new, and what has become new meanwhile when that is written.
     private func save() {
         nextSave = nil
         let known = table.known
-        guard replayGuard.saveNeed != .none || known != saved else { return }
+        guard !isWriting, replayGuard.saveNeed != .none || known != saved else { return }
         replayGuard.markSaved()
         saved = known
-        unwritten = (replayGuard, known)
-        guard writing == nil else { return }
-        writing = Task {
-            while let (replayGuard, known) = unwritten.take() { await write(replayGuard, known) }
-            writing = nil
-        }
-    }
-
-    @StorageThread
-    private func write(_ replayGuard: ReplayGuard, _ known: KnownDevices) {
-        do {
-            try store.save(replayGuard)
-            try store.save(known)
-        } catch {
-            logger.warning("what was seen of other devices could not be saved: \(error)")
+        isWriting = true
+        StorageThread.executor.submit { [store, replayGuard, logger] in
+            do {
+                try store.save(replayGuard)
+                try store.save(known)
+            } catch {
+                logger.warning("what was seen of other devices could not be saved: \(error)")
+            }
+            ControlLoop.execute {
+                self.isWriting = false
+                self.save()
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 @testable import BatonDiscovery
 
-/// TXT records, instance names, and the history of an instance's records, as Avahi reports them.
+/// TXT records and instance names, as Avahi reports them.
 enum TextRecordTarget: FuzzTarget {
     static let name = "text-record"
     static let maximumLength = 1300
@@ -19,27 +19,6 @@ enum TextRecordTarget: FuzzTarget {
         if InstanceName.isPlausible(name) {
             expect(name.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x7A } && name.utf8.count <= 63, "\(name) passed")
         }
-        replay(bytes)
-    }
-
-    /// Texts that come and go.
-    private static func replay(_ bytes: UnsafeRawBufferPointer) {
-        var input = Input(bytes)
-        var history = TextHistory()
-        while !input.isEmpty {
-            let step = input.byte()
-            let text = [step & 31]
-            let interface = UInt32(step >> 5 & 3)
-            let outcome =
-                step & 0x80 == 0
-                ? history.add(text, interfaceIndex: interface) : history.remove(text, interfaceIndex: interface)
-            switch outcome {
-            case .unchanged: break
-            case .current(let record): expect(history.current == record, "the current record is another")
-            case .gone: expect(history.current == nil, "the record is not gone")
-            }
-            if step & 0x80 == 0 { expect(history.current?.text == text || outcome == .unchanged, "the newest counts") }
-        }
     }
 
     static func seeds() throws -> [[UInt8]] {
@@ -47,7 +26,6 @@ enum TextRecordTarget: FuzzTarget {
         let record = try TextRecord.encode(strings)
         return [
             record, record + [0], record + [9], [0], [], Array("abcdefghijk2".utf8), Array("a b".utf8),
-            [1, 2, 0x81, 33, 0x82, 0xA1, 3, 3, 0x83, 0x83, 0x9F], [UInt8](0...40) + [UInt8](128...168),
         ]
     }
 }
