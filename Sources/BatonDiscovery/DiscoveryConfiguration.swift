@@ -4,9 +4,6 @@
 package struct DiscoveryConfiguration: Sendable {
     /// The DNS-SD service type. Default `_baton._tcp`.
     package var serviceType = "_baton._tcp"
-    /// The port in the SRV record. It is the same for every device, so that it tells nothing, and no device reads it.
-    /// Default 9, the discard service.
-    package var port: UInt16 = 9
     /// How long an instance name is used before ``DiscoveryEvent/rotationDue``. A random tenth is added or taken away,
     /// so that a device cannot be told by its rhythm. Default 15 minutes.
     package var rotationPeriod: Duration = .seconds(900)
@@ -16,8 +13,6 @@ package struct DiscoveryConfiguration: Sendable {
     /// The defaults.
     package init() {}
 
-    /// Returns how long the next name is used: ``rotationPeriod``, plus or minus a random tenth.
-    func nextRotation(using generator: inout some RandomNumberGenerator) -> Duration {
-        rotationPeriod * Double.random(in: 0.9...1.1, using: &generator)
-    }
+    /// How long the next name is used: ``rotationPeriod``, plus or minus a random tenth.
+    var nextRotation: Duration { rotationPeriod * Double.random(in: 0.9...1.1) }
 }

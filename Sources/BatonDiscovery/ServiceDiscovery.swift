@@ -43,9 +43,9 @@ package actor ServiceDiscovery {
     private var reconnecting: Timer?
 
     // Advertising.
-    var record: PublishedRecord?
+    var record: [UInt8]?
     var period = NamePeriod.unnamed
-    var pacer: UpdatePacer
+    var pacer = UpdatePacer()
     var pacing: Timer?
     var current: Registration?
     var successor: Registration?
@@ -80,7 +80,6 @@ package actor ServiceDiscovery {
         self.configuration = configuration
         self.loop = loop
         self.executor = executor
-        pacer = UpdatePacer(now: Self.now)
         (events, sink) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(4096))
     }
 
@@ -127,34 +126,23 @@ package actor ServiceDiscovery {
     ///
     /// - Parameters:
     ///   - txt: the strings of the record.
-    ///   - rationed: the strings that are sent instead if the next change would have to wait; `nil` is the same. They
-    ///     tell other devices that the record may become old.
     ///   - change: how urgent it is.
     /// - Throws: ``DiscoveryError`` for strings that do not make a record. Nothing is published then.
     package nonisolated func publish(
-        txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil, as change: RecordChange = .update
+        txt: [[UInt8]], as change: RecordChange = .update
     ) throws(DiscoveryError) {
-        let record = try Self.record(txt, rationed)
+        let record = try TextRecord.encode(txt)
         submit { $0.publish(record, as: change) }
     }
 
     /// Takes a new random instance name: registers it, and removes the old one when the new one is seen.
     ///
-    /// - Parameters:
-    ///   - txt: the strings of the record under the new name. It should share nothing with the old one, or the two
-    ///     names can be linked. The old name keeps its record unless ``publish(txt:whenRationed:as:)`` is called
-    ///     meanwhile.
-    ///   - rationed: as in that method.
+    /// - Parameter txt: the strings of the record under the new name. It should share nothing with the old one, or the
+    ///   two names can be linked. The old name keeps its record unless ``publish(txt:as:)`` is called meanwhile.
     /// - Throws: ``DiscoveryError``, as that method.
-    package nonisolated func rotate(txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil) throws(DiscoveryError) {
-        let record = try Self.record(txt, rationed)
+    package nonisolated func rotate(txt: [[UInt8]]) throws(DiscoveryError) {
+        let record = try TextRecord.encode(txt)
         submit { $0.rotate(record) }
-    }
-
-    private static func record(
-        _ settled: [[UInt8]], _ rationed: [[UInt8]]?
-    ) throws(DiscoveryError) -> PublishedRecord {
-        PublishedRecord(settled: try TextRecord.encode(settled), rationed: try TextRecord.encode(rationed ?? settled))
     }
 
     /// Gives the verdict that the owner can read this instance. Every new record of it is told from now on, and it is

@@ -54,7 +54,7 @@ package struct FullKeyringRetries: Sendable {
     }
 
     /// The time of the next turn; nil if nothing waits.
-    package var nextTurn: Instant? { waiting.isEmpty ? nil : limiter.nextToken }
+    package var nextTurn: Instant? { waiting.isEmpty ? nil : limiter.nextToken() }
 
     /// Drops the waiting records of a name.
     package mutating func forget(_ instance: String) { waiting.removeAll { $0.instance == instance } }

@@ -20,8 +20,8 @@ package struct RateLimiter: Sendable {
     /// The number of tokens that are left.
     package func left(at now: Instant) -> Int { capacity - Int((max(.zero, fullAt - now) / interval).rounded(.up)) }
 
-    /// The time from which there is a token.
-    package var nextToken: Instant { fullAt + interval * (1 - capacity) }
+    /// The time from which there is a token, and so many are left when it is taken.
+    package func nextToken(keeping reserve: Int = 0) -> Instant { fullAt + interval * (1 + reserve - capacity) }
 
     /// Takes a token.
     ///

@@ -10,13 +10,7 @@ enum InstanceName {
 
     /// A fresh name from the system's random number generator.
     static func random() -> String {
-        var generator = SystemRandomNumberGenerator()
-        return random(using: &generator)
-    }
-
-    /// A fresh name from `generator`.
-    static func random(using generator: inout some RandomNumberGenerator) -> String {
-        String(decoding: (0..<length).map { _ in alphabet[Int(generator.next() & 31)] }, as: UTF8.self)
+        String(decoding: (0..<length).map { _ in alphabet[Int.random(in: 0..<32)] }, as: UTF8.self)
     }
 
     /// Whether a name from the network can be one of Baton's: 1 to 63 lower-case letters and digits.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonProtocol
 
 /// One registered instance of this device.
 struct Registration {
@@ -24,7 +25,7 @@ enum NamePeriod {
 
 extension ServiceDiscovery {
     /// Takes a new record, and sends it when the update rule allows it.
-    func publish(_ record: PublishedRecord, as change: RecordChange) {
+    func publish(_ record: [UInt8], as change: RecordChange) {
         self.record = record
         guard current != nil else { return advertise() }
         pacer.change(change)
@@ -40,16 +41,17 @@ extension ServiceDiscovery {
     /// Avahi 0.8 sometimes takes a record that changes meanwhile for a conflict, and renames it "name #2".
     func sendIfDue() {
         guard let latest = successor ?? current, latest.isEstablished, period != .over else { return }
-        if let change = pacer.takeIfDue(now: Self.now), let text = chosenText() {
+        let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
+        if let change = pacer.takeIfDue(now: now), let record {
             do throws(ResponderFault) {
-                try reference(latest.slot)?.update(text: text)
+                try reference(latest.slot)?.update(text: record)
                 // Nobody waits for a renewal.
                 if change > .renewal { hasten() }
             } catch {
                 lose(error)
             }
-        } else if let deadline = pacer.deadline() {
-            pacing?.schedule(after: deadline - Self.now)
+        } else if let deadline = pacer.deadline {
+            pacing?.schedule(at: deadline.nanoseconds)
         }
     }
 
@@ -96,7 +98,7 @@ extension ServiceDiscovery {
     }
 
     /// Registers the record under a new name beside the old one.
-    func rotate(_ record: PublishedRecord) {
+    func rotate(_ record: [UInt8]) {
         self.record = record
         period = .unnamed
         guard let current, responder == .running else { return advertise() }
@@ -117,7 +119,7 @@ extension ServiceDiscovery {
     /// Tells the owner that this device needs another name, again and again until it answers.
     func announceRotation() {
         sink.yield(.rotationDue)
-        rotating?.schedule(after: nextRotation())
+        rotating?.schedule(after: configuration.nextRotation)
     }
 
     /// Notes that a registration is on the network, maybe under another name than it asked for.
@@ -145,25 +147,15 @@ extension ServiceDiscovery {
         } else {
             return
         }
-        rotating?.schedule(after: nextRotation())
+        rotating?.schedule(after: configuration.nextRotation)
         sink.yield(.registered(instance: name))
         // The record may have changed meanwhile.
         sendIfDue()
     }
 
-    private func nextRotation() -> Duration {
-        var generator = SystemRandomNumberGenerator()
-        return configuration.nextRotation(using: &generator)
-    }
-
-    /// The text that is sent from now on; nil before the first record.
-    private func chosenText() -> [UInt8]? {
-        record?.text(isRationed: pacer.isRationed(now: Self.now))
-    }
-
     /// - Returns: nil before the first record.
     private func register() throws(ResponderFault) -> Registration? {
-        guard let text = chosenText() else { return nil }
+        guard let record else { return nil }
         period = .named
         let name = InstanceName.random()
         // Before the call, because the browse may show it before the call returns.
@@ -173,7 +165,7 @@ extension ServiceDiscovery {
         let configuration = configuration
         let slot = try open(.registration) { () throws(ResponderFault) in
             try ServiceReference.register(
-                name: name, type: configuration.serviceType, port: configuration.port, text: text)
+                name: name, type: configuration.serviceType, text: record)
         }
         // The registration carries the latest record.
         pacer.satisfy()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonEventLoop
+import BatonProtocol
 import CDNSSD
 import Glibc
 
@@ -14,21 +16,18 @@ import Glibc
 /// address stay with Avahi. A filter in the kernel drops everything but responses that begin with an instance of the
 /// type. So the other multicast DNS of a link wakes nobody.
 ///
-/// Callable from anywhere.
+/// One caller at a time, from anywhere.
 final class AnnouncementListener: Sendable {
     /// The most interfaces that are listened on, each with two descriptors.
     static let interfaceBound = 16
     /// The most texts that are handed on in a second: 10 % of a core. It stops a flood of changing records.
     static let rateBound = 1000
-    /// The most datagrams that one turn of the loop reads from a socket.
-    private static let batch = 64
 
     private struct State {
         var sources: [UInt32: [ReadinessSource]] = [:]
         /// The last text of each instance that is listened for; empty when none is known.
         var texts: [String: [UInt8]] = [:]
-        var second: UInt64 = 0
-        var countInSecond = 0
+        var rate = RateLimiter(capacity: rateBound, interval: .seconds(1) / rateBound)
         var isClosed = false
     }
 
@@ -60,31 +59,18 @@ final class AnnouncementListener: Sendable {
     ///
     /// - Throws: a fault when neither family can be listened to, though the interface exists.
     func join(_ interface: UInt32) throws(ResponderFault) {
-        var gone: [ReadinessSource] = []
-        let isNew = state.withLock { state in
-            guard state.sources[interface] == nil, !state.isClosed else { return false }
+        let gone: [ReadinessSource]? = state.withLock { state in
+            guard state.sources[interface] == nil, !state.isClosed else { return nil }
             // An interface that comes again, such as that of a dock, has another index.
-            for former in state.sources.keys where InterfaceAddress.interfaceName(former) == nil {
-                gone += state.sources.removeValue(forKey: former) ?? []
-            }
-            guard state.sources.count < Self.interfaceBound else { return false }
-            state.sources[interface] = []
-            return true
+            let former = state.sources.keys.filter { InterfaceAddress.interfaceName($0) == nil }
+            return former.flatMap { state.sources.removeValue(forKey: $0) ?? [] }
         }
+        guard let gone else { return }
         for source in gone { source.cancel() }
-        guard isNew else { return }
-        let sources = [MulticastSocket.ipv4(on: interface), MulticastSocket.ipv6(on: interface)].compactMap {
-            $0.flatMap { source(of: $0, on: interface) }
-        }
-        let isKept = state.withLock { state in
-            guard !state.isClosed else { return false }
-            state.sources[interface] = sources.isEmpty ? nil : sources
-            return true
-        }
-        guard isKept else {
-            for source in sources { source.cancel() }
-            return
-        }
+        guard state.withLock({ $0.sources.count < Self.interfaceBound }) else { return }
+        let sources = [MulticastSocket.ipv4(on: interface), MulticastSocket.ipv6(on: interface)].compactMap(\.self)
+            .compactMap { source(of: $0, on: interface) }
+        state.withLock { $0.sources[interface] = sources.isEmpty ? nil : sources }
         do {
             for source in sources { try source.resume() }
         } catch {
@@ -129,36 +115,22 @@ final class AnnouncementListener: Sendable {
         for source in sources { source.cancel() }
     }
 
-    private func source(of descriptor: MulticastSocket, on interface: UInt32) -> ReadinessSource? {
-        descriptor.keepAnnouncements(of: type)
-        let number = descriptor.rawValue
-        return try? ReadinessSource(
-            reading: OwnedDescriptor(takingOwnershipOf: descriptor.rawValue), on: loop
-        ) { [weak self] in
-            self?.read(number, on: interface)
-        }
-    }
-
-    private func read(_ descriptor: Int32, on interface: UInt32) {
-        withUnsafeTemporaryAllocation(byteCount: AnnouncedText.maximumPacket, alignment: 8) { buffer in
-            var source = sockaddr_storage()
-            for _ in 0..<Self.batch {
-                guard let count = MulticastSocket.receive(descriptor, into: buffer, from: &source) else { return }
-                let packet = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-                for text in AnnouncedText.all(in: packet, type: type) where isNews(text) {
-                    heard(text.instance, interface, text.text)
-                }
+    private func source(of socket: MulticastSocket, on interface: UInt32) -> ReadinessSource? {
+        socket.keepAnnouncements(of: type)
+        return socket.source(on: loop) { [weak self] packet, _ in
+            guard let self else { return }
+            for text in AnnouncedText.all(in: packet, type: type) where isNews(text) {
+                heard(text.instance, interface, text.text)
             }
         }
     }
 
     private func isNews(_ announced: AnnouncedText) -> Bool {
-        let second = MonotonicClock.nanoseconds() / 1_000_000_000
+        let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
         return state.withLock { state in
-            guard let last = state.texts[announced.instance], last != announced.text else { return false }
-            if second != state.second { (state.second, state.countInSecond) = (second, 0) }
-            guard state.countInSecond < Self.rateBound else { return false }
-            state.countInSecond += 1
+            guard let last = state.texts[announced.instance], last != announced.text, state.rate.take(at: now) else {
+                return false
+            }
             state.texts[announced.instance] = announced.text
             return true
         }

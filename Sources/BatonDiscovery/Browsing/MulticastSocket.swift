@@ -10,6 +10,8 @@ struct MulticastSocket {
 
     /// RFC 6762, section 3.
     static let port: UInt16 = 5353
+    /// The most datagrams that one turn of the loop reads from a socket.
+    static let batch = 64
     // linux/in.h and linux/in6.h, which Swift does not see.
     private static let multicastAll4: Int32 = 49
     private static let multicastAll6: Int32 = 29
@@ -46,6 +48,23 @@ struct MulticastSocket {
             set(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, Int32(1))
                 && set(descriptor, Int32(IPPROTO_IPV6), multicastAll6, Int32(0))
                 && set(descriptor, Int32(IPPROTO_IPV6), IPV6_JOIN_GROUP, membership)
+        }
+    }
+
+    /// A source that reads the socket, and closes it when it is cancelled. The handler gets each datagram and the
+    /// address that it comes from, on the loop. Nil if the process has no descriptor left.
+    func source(
+        on loop: EventLoop, _ handler: @escaping @Sendable (UnsafeRawBufferPointer, IPAddress) -> Void
+    ) -> ReadinessSource? {
+        try? ReadinessSource(reading: OwnedDescriptor(takingOwnershipOf: rawValue), on: loop) { [rawValue] in
+            withUnsafeTemporaryAllocation(byteCount: AnnouncedText.maximumPacket, alignment: 8) { buffer in
+                var source = sockaddr_storage()
+                for _ in 0..<Self.batch {
+                    guard let count = Self.receive(rawValue, into: buffer, from: &source) else { return }
+                    guard let address = SocketAddress(source)?.ipAddress else { continue }
+                    handler(UnsafeRawBufferPointer(rebasing: buffer[..<count]), address)
+                }
+            }
         }
     }
 
@@ -88,7 +107,7 @@ struct MulticastSocket {
     /// Takes the next datagram, and tells where it came from. Nil when none waits. A response has to come from the port
     /// of multicast DNS (RFC 6762, section 6). Any other datagram counts as empty, so that it counts for a caller's
     /// bound.
-    static func receive(
+    private static func receive(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, from source: inout sockaddr_storage
     ) -> Int? {
         while true {

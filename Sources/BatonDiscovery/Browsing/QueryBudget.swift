@@ -30,8 +30,6 @@ struct QueryBudget {
         var firstTurn: Duration = .milliseconds(75)
         /// How long a rejected instance is not queried.
         var rejection: Duration = .seconds(600)
-        /// Rejections remembered for instances that went away, some 100 bytes each.
-        var rejections = 4096
         /// Instances tracked at once, some 200 bytes each. Avahi remembers no more than 4,096 records of a link.
         ///
         /// Avahi shows each instance once, so a forgotten instance is not found under that name. Instances that were
@@ -53,39 +51,21 @@ struct QueryBudget {
         case waiting(queued: UInt64, notBefore: Duration)
         case probing(since: Duration)
         /// The owner wants every record, which needs no query. `queued` is a rising number.
-        case heard(queued: UInt64)
-
-        /// Since when it waits or is heard; nil while it is queried.
-        var queued: UInt64? {
-            switch self {
-            case .waiting(let queued, _), .heard(let queued): queued
-            case .probing: nil
-            }
-        }
+        case heard(queued: UInt64, isKept: Bool)
     }
 
     private struct Instance {
         var phase: Phase
         var arrival: UInt64
         var attempts = 0
-        /// The owner asked to keep it.
-        var isKnown = false
-        /// The owner asked to follow it.
-        var isFollowed = false
 
         /// Whether it may be queried and never was.
         func isUnseen(now: Duration) -> Bool {
             switch phase {
-            case .waiting(_, let notBefore): attempts == 0 && !isFollowed && notBefore <= now
+            case .waiting(_, let notBefore): attempts == 0 && notBefore <= now
             case .probing, .heard: false
             }
         }
-
-        /// Whether it was queried and the owner did not ask for more.
-        func wasInVain(now: Duration) -> Bool { !isKnown && !isFollowed && !isUnseen(now: now) }
-
-        /// Whether a turn that it has now is its first one.
-        var isNew: Bool { attempts == 0 && !isKnown && !isFollowed }
 
         /// Fewer attempts go first, then the newer instance.
         func precedes(_ other: Instance) -> Bool {
@@ -96,9 +76,6 @@ struct QueryBudget {
     private let limits: Limits
     private var instances: [String: Instance] = [:]
     private var closing: [String] = []
-    private var rejections: [String: Duration] = [:]
-    /// Names that were kept before ``reset()``.
-    private var remembered: Set<String> = []
     /// Whether an instance was forgotten that had not been queried, because there were too many.
     private var hasForgotten = false
     private var counter: UInt64 = 0
@@ -112,14 +89,15 @@ struct QueryBudget {
     func isTracking(_ name: String) -> Bool { instances[name] != nil }
 
     /// Whether the owner wants every record of an instance.
-    func isHeard(_ name: String) -> Bool { instances[name].map { $0.isKnown || $0.isFollowed } ?? false }
+    func isHeard(_ name: String) -> Bool { if case .heard? = instances[name]?.phase { true } else { false } }
 
     /// The number of tracked instances.
     var count: Int { instances.count }
 
     /// The number of kept instances, and of open queries.
     var usage: (kept: Int, probing: Int) {
-        (instances.values.count(where: \.isKnown), survey(.zero).probing)
+        let kept = instances.values.count { if case .heard(_, isKept: true) = $0.phase { true } else { false } }
+        return (kept, survey(.zero).probing)
     }
 
     /// Whether an instance may be queried and never was, or was forgotten before it was.
@@ -141,11 +119,7 @@ struct QueryBudget {
             if instances.removeValue(forKey: victim)?.isUnseen(now: now) == true { hasForgotten = true }
             forgotten = victim
         }
-        if let until = rejections[name], until <= now { rejections[name] = nil }
-        let notBefore = rejections[name] ?? now
-        instances[name] = Instance(
-            phase: .waiting(queued: next(), notBefore: notBefore), arrival: next(),
-            isKnown: remembered.remove(name) != nil)
+        instances[name] = Instance(phase: .waiting(queued: next(), notBefore: now), arrival: next())
         return forgotten
     }
 
@@ -158,60 +132,40 @@ struct QueryBudget {
     /// The owner wants every record of the instance. A kept instance is not forgotten. Another one may be, for a new
     /// one when there are too many.
     mutating func hear(_ name: String, isKept: Bool) {
-        rejections[name] = nil
-        guard var instance = instances[name] else { return }
-        instance.isKnown = isKept
-        instance.isFollowed = !isKept
-        switch instance.phase {
-        case .heard: break
-        case .probing:
-            closing.append(name)
-            instance.phase = .heard(queued: next())
-        case .waiting: instance.phase = .heard(queued: next())
-        }
-        instances[name] = instance
+        guard let phase = instances[name]?.phase else { return }
+        release(name, from: phase)
+        let queued = if case .heard(let queued, _) = phase { queued } else { next() }
+        instances[name]?.phase = .heard(queued: queued, isKept: isKept)
     }
 
     /// The owner has no use for the instance.
     mutating func reject(_ name: String, now: Duration) {
-        let until = now + limits.rejection
-        if rejections.count >= limits.rejections, rejections[name] == nil {
-            rejections = rejections.filter { $0.value > now }
-            if rejections.count >= limits.rejections, let oldest = rejections.min(by: { $0.value < $1.value }) {
-                rejections[oldest.key] = nil
-            }
-        }
-        rejections[name] = until
         guard var instance = instances[name] else { return }
         release(name, from: instance.phase)
-        instance.isKnown = false
-        instance.isFollowed = false
         instance.attempts = 0
-        instance.phase = .waiting(queued: next(), notBefore: until)
+        instance.phase = .waiting(queued: next(), notBefore: now + limits.rejection)
         instances[name] = instance
     }
 
     /// The owner can read more than before: what it rejected is worth another look.
     mutating func reconsider(now: Duration) {
-        for name in rejections.keys {
-            guard case .waiting(_, let notBefore)? = instances[name]?.phase, notBefore > now else { continue }
+        for (name, instance) in instances {
+            guard case .waiting(_, let notBefore) = instance.phase, notBefore > now else { continue }
             let queued = next()
             instances[name]?.phase = .waiting(queued: queued, notBefore: now)
         }
-        rejections = [:]
     }
 
     /// The query of an instance could not be opened, or failed.
     mutating func fail(_ name: String, now: Duration) {
-        guard var instance = instances[name] else { return }
+        guard var instance = instances[name], case .probing = instance.phase else { return }
         instance.attempts += 1
         instance.phase = .waiting(queued: next(), notBefore: now + pause(after: instance.attempts))
         instances[name] = instance
     }
 
-    /// All queries are gone and all instances have to appear again. Kept instances are queried first then.
+    /// All queries are gone and all instances have to appear again.
     mutating func reset() {
-        remembered = Set(instances.filter { $0.value.isKnown }.keys.prefix(limits.tracked))
         instances = [:]
         closing = []
         hasForgotten = false
@@ -230,7 +184,7 @@ struct QueryBudget {
             return .close(name)
         }
         admissions += 1
-        let name = survey.longestKnown?.name ?? (admissions % 4 == 0 ? longest.name : newest.name)
+        let name = admissions % 4 == 0 ? longest.name : newest.name
         instances[name]?.phase = .probing(since: now)
         return .open(name)
     }
@@ -254,10 +208,9 @@ struct QueryBudget {
         var oldestNewProbe: (name: String, since: Duration)?
         /// The number of instances that may be queried and never were.
         var unseen = 0
-        /// The instances that may be queried now: the newest, the one that waits longest, and the kept one that does.
+        /// The instances that may be queried now: the newest, and the one that waits longest.
         var newest: (name: String, instance: Instance)?
         var longest: (name: String, queued: UInt64)?
-        var longestKnown: (name: String, queued: UInt64)?
         /// When the first of the waiting instances may be queried.
         var earliest: Duration?
     }
@@ -270,7 +223,7 @@ struct QueryBudget {
             case .probing(let since):
                 survey.probing += 1
                 if survey.oldestProbe.map({ since < $0.since }) ?? true { survey.oldestProbe = (name, since) }
-                if instance.isNew, survey.oldestNewProbe.map({ since < $0.since }) ?? true {
+                if instance.attempts == 0, survey.oldestNewProbe.map({ since < $0.since }) ?? true {
                     survey.oldestNewProbe = (name, since)
                 }
             case .waiting(let queued, let notBefore):
@@ -278,9 +231,6 @@ struct QueryBudget {
                 guard notBefore <= now else { continue }
                 if instance.isUnseen(now: now) { survey.unseen += 1 }
                 if queued < survey.longest?.queued ?? .max { survey.longest = (name, queued) }
-                if instance.isKnown, queued < survey.longestKnown?.queued ?? .max {
-                    survey.longestKnown = (name, queued)
-                }
                 if survey.newest.map({ instance.precedes($0.instance) }) ?? true { survey.newest = (name, instance) }
             }
         }
@@ -300,8 +250,12 @@ struct QueryBudget {
     private func leastPromising(now: Duration) -> String? {
         var best: (name: String, wasInVain: Bool, queued: UInt64)?
         for (name, instance) in instances {
-            guard !instance.isKnown, let queued = instance.phase.queued else { continue }
-            let wasInVain = instance.wasInVain(now: now)
+            let (queued, wasInVain): (UInt64, Bool)
+            switch instance.phase {
+            case .waiting(let since, _): (queued, wasInVain) = (since, !instance.isUnseen(now: now))
+            case .heard(let since, isKept: false): (queued, wasInVain) = (since, false)
+            case .heard, .probing: continue
+            }
             if let best, best.wasInVain == wasInVain ? best.queued < queued : best.wasInVain { continue }
             best = (name, wasInVain, queued)
         }

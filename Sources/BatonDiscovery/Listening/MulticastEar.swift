@@ -28,7 +28,6 @@ package final class MulticastEar: Sendable {
     package static let unicastBound = 8
     /// It asks once a second, because one lost packet must not look like a fault, and another ear may start later.
     static let interval = Duration.seconds(1)
-    private static let batch = 64
 
     /// An interface that was listened on.
     package struct Interface: Sendable, Hashable {
@@ -42,18 +41,6 @@ package final class MulticastEar: Sendable {
         package internal(set) var hearsItself = false
         /// Whether a question of the responder came.
         package internal(set) var hearsResponder = false
-
-        package init(
-            name: String, index: UInt32, hasSent: Bool = false, sendError: Int32? = nil, hearsItself: Bool = false,
-            hearsResponder: Bool = false
-        ) {
-            self.name = name
-            self.index = index
-            self.hasSent = hasSent
-            self.sendError = sendError
-            self.hearsItself = hearsItself
-            self.hearsResponder = hearsResponder
-        }
     }
 
     /// The packets of one address.
@@ -62,11 +49,6 @@ package final class MulticastEar: Sendable {
         package internal(set) var texts: [[UInt8]] = []
         /// Whether it asked for the instance that was listened for.
         package internal(set) var asks = false
-
-        package init(texts: [[UInt8]] = [], asks: Bool = false) {
-            self.texts = texts
-            self.asks = asks
-        }
     }
 
     /// The answer of an address that was asked by unicast.
@@ -98,17 +80,6 @@ package final class MulticastEar: Sendable {
         package internal(set) var worstDelay = Duration.zero
         /// Whether this program ran so late that silence says nothing: by more than 500 ms.
         package var isLate: Bool { worstDelay > .milliseconds(500) }
-
-        package init(
-            interfaces: [Interface] = [], heard: [IPAddress: Heard] = [:], unicast: [IPAddress: Unicast] = [:],
-            responder: Responder = .waiting, worstDelay: Duration = .zero
-        ) {
-            self.interfaces = interfaces
-            self.heard = heard
-            self.unicast = unicast
-            self.responder = responder
-            self.worstDelay = worstDelay
-        }
     }
 
     private struct Socket: Sendable {
@@ -256,27 +227,13 @@ package final class MulticastEar: Sendable {
             guard let socket, let group else { continue }
             socket.setSending(on: interface, isIPv4: group.isIPv4)
             let number = socket.rawValue
-            let source = try? ReadinessSource(reading: OwnedDescriptor(takingOwnershipOf: number), on: loop) {
-                [weak self] in
-                self?.read(number, on: interface)
-            }
+            let source = socket.source(on: loop) { [weak self] in self?.hear($0, from: $1, on: interface) }
             guard let source, (try? source.resume()) != nil else { continue }
             state.withLock {
                 $0.sockets.append(
                     Socket(
                         descriptor: number, interface: interface,
                         group: .ip(group, port: MulticastSocket.port), source: source))
-            }
-        }
-    }
-
-    private func read(_ descriptor: Int32, on interface: UInt32) {
-        withUnsafeTemporaryAllocation(byteCount: AnnouncedText.maximumPacket, alignment: 8) { buffer in
-            for _ in 0..<Self.batch {
-                var source = sockaddr_storage()
-                guard let count = MulticastSocket.receive(descriptor, into: buffer, from: &source) else { return }
-                guard let address = SocketAddress(source)?.ipAddress else { continue }
-                hear(UnsafeRawBufferPointer(rebasing: buffer[..<count]), from: address, on: interface)
             }
         }
     }
@@ -315,7 +272,7 @@ package final class MulticastEar: Sendable {
 
     private func readUnicast(_ descriptor: Int32, _ address: IPAddress) {
         withUnsafeTemporaryAllocation(byteCount: AnnouncedText.maximumPacket, alignment: 8) { buffer in
-            for _ in 0..<Self.batch {
+            for _ in 0..<MulticastSocket.batch {
                 let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
                 guard count >= 0 else {
                     guard errno == ECONNREFUSED else { return }

@@ -83,11 +83,10 @@ final class ServiceReference {
     /// Registers an instance in the responder's default domain.
     ///
     /// Its SRV record names a host that does not exist. This host's name would link periods and networks to one
-    /// machine.
-    static func register(
-        name: String, type: String, port: UInt16, text: [UInt8]
-    ) throws(ResponderFault) -> ServiceReference {
-        try ServiceReference("register this device") { library, reference, context in
+    /// machine. The port is that of the discard service for every device, so that it tells nothing; no device reads it.
+    static func register(name: String, type: String, text: [UInt8]) throws(ResponderFault) -> ServiceReference {
+        let port: UInt16 = 9
+        return try ServiceReference("register this device") { library, reference, context in
             library.start_registration(
                 &reference, 0, 0, name, type, nil, "\(name).local", port.bigEndian, UInt16(text.count), text,
                 registrationCallback, context)

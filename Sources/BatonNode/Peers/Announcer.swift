@@ -17,17 +17,6 @@ import Logging
 /// and seals afresh, under a new salt and a new instance name and with a new port, in each rotation period.
 @ControlLoop
 final class Announcer {
-    /// What is true now.
-    private struct Sealed {
-        let settled: [[UInt8]]
-        /// The same for when the next change will have to wait: others are to ask then.
-        let rationed: [[UInt8]]
-        /// Whether something that others were told of is offered no more.
-        let isWithdrawal: Bool
-        /// In seconds.
-        let timeToLive: UInt16
-    }
-
     private let discovery: ServiceDiscovery
     private let offers: Offers
     private let gate: GateKeeper
@@ -63,14 +52,11 @@ final class Announcer {
     ///
     /// - Parameter isRenewal: whether nothing has changed, so that nobody waits for it.
     func publish(isRenewal: Bool = false) {
-        let visible = offers.visible
-        guard let sealed = seal(visible) else { return }
-        report { () throws(DiscoveryError) in
-            try discovery.publish(
-                txt: sealed.settled, whenRationed: sealed.rationed,
-                as: sealed.isWithdrawal ? .withdrawal : isRenewal ? .renewal : .update)
+        let before = told
+        announce { record throws(DiscoveryError) in
+            let isWithdrawal = !before.isSubset(of: told)
+            try discovery.publish(txt: record, as: isWithdrawal ? .withdrawal : isRenewal ? .renewal : .update)
         }
-        renew(after: sealed.timeToLive / 2)
     }
 
     /// Begins a new period: a new salt, gate nonce, port and instance name.
@@ -84,16 +70,11 @@ final class Announcer {
     }
 
     private func announceAnew(_ begin: (inout AdvertisementSealer) -> Void) {
-        let visible = offers.visible
         guard !isStopped else { return }
         begin(&sealer)
         gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
         listeners.beginPeriod(at: Self.ownNetworkAddresses())
-        guard let sealed = seal(visible) else { return }
-        report { () throws(DiscoveryError) in
-            try discovery.rotate(txt: sealed.settled, whenRationed: sealed.rationed)
-        }
-        renew(after: sealed.timeToLive / 2)
+        announce { record throws(DiscoveryError) in try discovery.rotate(txt: record) }
     }
 
     func stop() {
@@ -101,11 +82,11 @@ final class Announcer {
         renewal?.cancel()
     }
 
-    /// Seals what is offered, in the period that has begun. Nothing may be awaited until the record is handed over:
+    /// Seals what is offered, in the period that has begun, and hands the record over. Nothing may be awaited meanwhile:
     /// after a rotation the record would show its salt under the name of another period.
-    private func seal(_ visible: [OfferedActivity]) -> Sealed? {
-        guard !isStopped else { return nil }
-        let before = told
+    private func announce(_ publish: ([[UInt8]]) throws(DiscoveryError) -> Void) {
+        guard !isStopped else { return }
+        let visible = offers.visible
         told = Set(visible.map(\.id))
         var content = AdvertisementContent(
             port: listeners.port, addresses: Self.ownAddresses(), deviceName: account.value.deviceName,
@@ -113,31 +94,14 @@ final class Announcer {
             otherActivities: UInt8(clamping: visible.dropLast().count))
         content.timeToLive = content.maximumTimeToLive
         do {
-            let settled = try sealer.seal(content)
-            content.otherActivities = AdvertisementContent.uncountedActivities
-            return Sealed(
-                settled: settled, rationed: try sealer.seal(content), isWithdrawal: !before.isSubset(of: told),
-                timeToLive: content.timeToLive)
+            try publish(sealer.seal(content))
         } catch {
-            logger.error("this device cannot be announced: \(error)")
-            return nil
+            return logger.error("this device cannot be announced: \(error)")
         }
-    }
-
-    private func report(_ publish: () throws(DiscoveryError) -> Void) {
-        do {
-            try publish()
-        } catch {
-            logger.error("this device cannot be announced: \(error)")
-        }
-    }
-
-    /// - Parameter seconds: from now.
-    private func renew(after seconds: UInt16) {
         if renewal == nil {
             renewal = BatonEventLoop.Timer { [weak self] in self?.publish(isRenewal: true) }
         }
-        renewal?.schedule(after: .seconds(Int(seconds)))
+        renewal?.schedule(after: .seconds(Int(content.timeToLive / 2)))
     }
 
     /// Where this machine can be reached, but for addresses of a link, which are the same in every network.

@@ -10,31 +10,17 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 
-/// The activities of other devices. A device that has more than it advertises, or changes them more often than it may
-/// announce, is asked.
+/// The activities of other devices. A device that has more than it advertises is asked.
 ///
 /// Only a user's listing or accepting calls it, because asking makes a connection.
 @ControlLoop
 final class PeerActivities {
-    /// How often who watches asks a device again that changes more often than it may announce.
-    private static let watchInterval = Duration.seconds(1)
-
     /// An activity, who offers it, and what the user's policy has to say of it.
     struct Found {
         let activity: WireActivitySummary
         let origin: PeerName
         /// See ``Handoff/Plan/candidates``.
         let candidates: [AcceptPolicy.Rule]
-    }
-
-    /// Why somebody wants to know what a device offers.
-    enum Purpose: Sendable {
-        /// Nobody is asked.
-        case advertised
-        /// A user looks now.
-        case look
-        /// A user watches: who changes more often than it may announce is asked again and again.
-        case watch
     }
 
     private let directory: PeerDirectory
@@ -61,17 +47,18 @@ final class PeerActivities {
     /// All activities that the user's policy does not refuse, and that not only applications continue for which Handoff
     /// is off, each device's current one first.
     ///
-    /// - Parameter withRefused: the others as well, marked; and those that the user was told of before and that have
-    ///   gone, as removed.
-    func all(for purpose: Purpose, withRefused: Bool = false) async -> [WireActivityListing] {
+    /// - Parameters:
+    ///   - isAsking: whether devices may be asked.
+    ///   - withRefused: the others as well, marked; and those that the user was told of before and that have gone, as
+    ///     removed.
+    func all(asking isAsking: Bool, withRefused: Bool = false) async -> [WireActivityListing] {
         guard handoffSwitch.current.isOn else { return [] }
         let policy = await policy.current()
         let peers = directory.present
-        if purpose == .watch, peers.contains(where: \.isUncounted) { directory.remind(after: Self.watchInterval) }
         let allowed = await withTaskGroup(of: (Int, [WireActivityListing]).self) { group in
             // Of those that nothing has proved only some are dialled at a time: not always the same.
             for (index, peer) in peers.enumerated().shuffled() {
-                group.addTask { (index, await self.listings(of: peer, asking: purpose != .advertised, isNamed: false)) }
+                group.addTask { (index, await self.listings(of: peer, asking: isAsking, isNamed: false)) }
             }
             var byPeer: [Int: [WireActivityListing]] = [:]
             for await (index, listings) in group { byPeer[index] = listings }

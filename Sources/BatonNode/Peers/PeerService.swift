@@ -89,18 +89,12 @@ struct PeerService: Sendable {
     /// send.
     private func requireServed(_ request: WireRequest.OneOf_Kind) throws(HandoffError) {
         switch request {
-        case .documentRanges(let request):
-            guard request.ranges.count <= DocumentWriter.rangeLimit else {
-                throw HandoffError(
-                    .invalidRequest, "1 to \(DocumentWriter.rangeLimit) ranges can be asked for at once")
-            }
-        case .accountState, .activityList, .payload, .documentManifest, .continuationStream, .continued, .release,
-            .examination:
+        case .documentRanges(let request) where request.ranges.count > DocumentWriter.rangeLimit:
+            throw HandoffError(.invalidRequest, "1 to \(DocumentWriter.rangeLimit) ranges can be asked for at once")
+        case .accountState, .activityList, .payload, .documentManifest, .documentRanges, .continuationStream,
+            .continued, .release, .examination:
             break
-        case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
-            .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices, .examine, .willSave,
-            .willContinue, .continueActivity, .didFail:
-            throw HandoffError(.unsupported, "this request is for the local socket only")
+        default: throw HandoffError(.unsupported, "this request is for the local socket only")
         }
     }
 
