@@ -149,17 +149,18 @@ private final class RunningLookup {
     }
 
     func run(with discovery: ServiceDiscovery) async -> AccountLookup.Outcome {
-        let listening = ControlLoop.task {
-            await discovery.start()
-            for await event in discovery.events { self.hear(event, from: discovery) }
+        await withDiscardingTaskGroup { group in
+            group.addTask { @ControlLoop @Sendable in
+                await discovery.start()
+                for await event in discovery.events { self.hear(event, from: discovery) }
+            }
+            while !search.isOver, outcome.trouble == nil {
+                try? await Alarm.sleep(for: Self.pause)
+                let isBehind = await discovery.isBehind
+                search.advance(to: .now, isBehind: isBehind)
+            }
+            group.cancelAll()
         }
-        while !search.isOver, outcome.trouble == nil {
-            try? await Alarm.sleep(for: Self.pause)
-            let isBehind = await discovery.isBehind
-            search.advance(to: .now, isBehind: isBehind)
-        }
-        listening.cancel()
-        await listening.value
         for question in questions.values {
             question.cancel()
             await question.value
