@@ -112,7 +112,7 @@ final class PeerDirectory {
 
     private func wake() {
         if let nextSave, nextSave <= .now { save() }
-        openWaiting()
+        while let text = fullKeyringRetries.next(at: .now) { receive(text, hasTurn: true) }
         decide { _ in }
     }
 
@@ -202,7 +202,7 @@ final class PeerDirectory {
             responder = state
             if isNews { signal(.responder) }
         case .record(let instance, let interface, let txt):
-            receive(txt, of: instance, interface)
+            receive(.init(instance: instance, interface: interface, txt: txt))
         case .removed(let instance):
             fullKeyringRetries.forget(instance)
             decide { $0.remove(instance: instance) }
@@ -224,19 +224,12 @@ final class PeerDirectory {
     @StorageThread
     private static func turnStorage() {}
 
-    private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
-        receive(under: instance, interface) { () throws(AdvertisementRejection) in
-            try open(txt, of: instance, interface)
-        }
-    }
-
-    private func receive(
-        under instance: String, _ interface: UInt32,
-        open: () throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys)
-    ) {
+    /// - Parameter hasTurn: whether it was tried before, and is to be tried with all keys now.
+    private func receive(_ text: FullKeyringRetries.Record, hasTurn: Bool = false) {
+        let (instance, interface) = (text.instance, text.interface)
         let record: HeardAdvertisement
-        do {
-            let opened = try open()
+        do throws(AdvertisementRejection) {
+            let opened = try open(text, hasTurn: hasTurn)
             record = HeardAdvertisement(opened.advertisement, under: opened.keys.id)
         } catch {
             if error.isByMember { logger.info("an advertisement of this account was refused: \(error)") }
@@ -295,31 +288,22 @@ final class PeerDirectory {
     /// that gets other keys begins another name (``Announcer/rotate(to:)``). But anybody may have put another device's
     /// record under its name (see ``FullKeyringRetries``).
     private func open(
-        _ txt: [UInt8], of instance: String, _ interface: UInt32
+        _ text: FullKeyringRetries.Record, hasTurn: Bool
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
-        let known = Set(table.records(shownBy: instance).map(\.generation))
-        guard !known.isEmpty else { return try opener.open(txt) }
+        let known = Set(table.records(shownBy: text.instance).map(\.generation))
+        guard !hasTurn, !known.isEmpty else { return try opener.open(text.txt) }
         let current = account.value
         do {
             return try opener.trying(current.keys.filter { $0.id == current.currentKeys.id || known.contains($0.id) })
-                .open(txt)
+                .open(text.txt)
         } catch {
             guard error == .unopenable else { throw error }
-            guard fullKeyringRetries.admit(.init(instance: instance, interface: interface, txt: txt), at: .now) else {
+            guard fullKeyringRetries.admit(text, at: .now) else {
                 arm()
                 throw error
             }
         }
-        return try opener.open(txt)
-    }
-
-    /// Tries the records that came too soon after others.
-    private func openWaiting() {
-        while let record = fullKeyringRetries.next(at: .now) {
-            receive(under: record.instance, record.interface) { () throws(AdvertisementRejection) in
-                try opener.open(record.txt)
-            }
-        }
+        return try opener.open(text.txt)
     }
 
     /// A device that no connection has proved shows keys of an older generation: it may be dialled, to catch up, and
