@@ -14,7 +14,7 @@ package enum DiscoveryEvent: Sendable, Hashable {
     /// This device needs another instance name, because its period is over or its name is lost. A name is lost when the
     /// responder was restarted or another host has the name.
     ///
-    /// Answer with ``ServiceDiscovery/rotate(txt:)``. Until then no other name is registered, and if the
+    /// Answer with ``ServiceDiscovery/rotate(txt:whenRationed:)``. Until then no other name is registered, and if the
     /// name is lost, no record is sent.
     case rotationDue
     /// This device is on the network under a new instance name, and no longer under an older one.

@@ -43,7 +43,7 @@ package actor ServiceDiscovery {
     private var reconnecting: Timer?
 
     // Advertising.
-    var record: [UInt8]?
+    var record: PublishedRecord?
     var period = NamePeriod.unnamed
     var pacer = UpdatePacer()
     var pacing: Timer?
@@ -126,22 +126,29 @@ package actor ServiceDiscovery {
     ///
     /// - Parameters:
     ///   - txt: the strings of the record.
+    ///   - rationed: the strings that are sent instead if the next change would have to wait; `nil` is the same. They
+    ///     tell other devices that the record may become old.
     ///   - change: how urgent it is.
     /// - Throws: ``DiscoveryError`` for strings that do not make a record. Nothing is published then.
     package nonisolated func publish(
-        txt: [[UInt8]], as change: RecordChange = .update
+        txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil, as change: RecordChange = .update
     ) throws(DiscoveryError) {
-        let record = try TextRecord.encode(txt)
+        let record = try PublishedRecord(
+            settled: TextRecord.encode(txt), rationed: TextRecord.encode(rationed ?? txt))
         submit { $0.publish(record, as: change) }
     }
 
     /// Takes a new random instance name: registers it, and removes the old one when the new one is seen.
     ///
-    /// - Parameter txt: the strings of the record under the new name. It should share nothing with the old one, or the
-    ///   two names can be linked. The old name keeps its record unless ``publish(txt:as:)`` is called meanwhile.
+    /// - Parameters:
+    ///   - txt: the strings of the record under the new name. It should share nothing with the old one, or the two
+    ///     names can be linked. The old name keeps its record unless ``publish(txt:whenRationed:as:)`` is called
+    ///     meanwhile.
+    ///   - rationed: as in that method.
     /// - Throws: ``DiscoveryError``, as that method.
-    package nonisolated func rotate(txt: [[UInt8]]) throws(DiscoveryError) {
-        let record = try TextRecord.encode(txt)
+    package nonisolated func rotate(txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil) throws(DiscoveryError) {
+        let record = try PublishedRecord(
+            settled: TextRecord.encode(txt), rationed: TextRecord.encode(rationed ?? txt))
         submit { $0.rotate(record) }
     }
 

@@ -103,6 +103,57 @@ import Testing
         #expect(simulate(changes, until: 60) == [1, 1.1, 1.2, 1.3, 1.4, 7])
     }
 
+    @Test(
+        "A record that was sent unrationed is never old for longer than the spacing",
+        arguments: [UInt64(1), 2, 3, 4, 5])
+    func unrationed(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var pacer = UpdatePacer()
+        var now = start
+        var isRationed = false
+        var rationed = 0
+        for _ in 0..<2000 {
+            now = now + .milliseconds(Int(generator.next() % 14_000))
+            // A change that waited was sent by its timer before this one came.
+            while let deadline = pacer.deadline, deadline <= now,
+                pacer.takeIfDue(now: deadline) != nil
+            {
+                isRationed = pacer.isRationed(now: deadline)
+            }
+            let isWithdrawal = generator.next() % 4 == 0
+            pacer.change(isWithdrawal ? .withdrawal : .update)
+            if !isRationed, let deadline = pacer.deadline {
+                #expect(deadline <= now + .milliseconds(250), "seed \(seed), at \(now)")
+            }
+            if pacer.takeIfDue(now: now) != nil { isRationed = pacer.isRationed(now: now) }
+            if isRationed { rationed += 1 }
+        }
+        #expect(rationed > 100 && rationed < 1900, "both are seen: \(rationed), seed \(seed)")
+    }
+
+    @Test("The ration ends with what has been earned")
+    func rationEnds() {
+        var pacer = UpdatePacer()
+        #expect(!pacer.isRationed(now: start))
+        for millisecond in 0..<5 {
+            pacer.change(.withdrawal)
+            let isSent = pacer.takeIfDue(now: start + .milliseconds(millisecond)) != nil
+            #expect(isSent && pacer.isRationed(now: start + .milliseconds(millisecond)) == (millisecond > 2))
+        }
+        #expect(pacer.isRationed(now: start + .seconds(11)))
+        #expect(!pacer.isRationed(now: start + .seconds(12)))
+    }
+
+    @Test("Only one version of a record is ever sent")
+    func oneVersion() {
+        for isRationed in [false, true] {
+            var record = PublishedRecord(settled: [1], rationed: [2])
+            let first = record.text(isRationed: isRationed)
+            let again = record.text(isRationed: !isRationed)
+            #expect(first == (isRationed ? [2] : [1]) && again == first)
+        }
+    }
+
     @Test(arguments: [UInt64(1), 2, 3, 4, 5])
     func neverMoreThanTheRationInAnyWindow(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)

@@ -45,17 +45,17 @@ struct PeerTableTests {
             advertisement, instance: instance, interface: interface, now: now ?? start, unixTime: unixTime)
     }
 
-    @Test("Each advertisement that counts is news")
-    func news() throws {
+    @Test("Each advertisement that counts is news, and one that says so is not to be believed alone")
+    func uncounted() throws {
         var table = PeerTable()
         receive(try advertisement(1, activity: 9, others: 254), in: &table)
-        #expect(table.present.map(\.others) == [254] && table.present.map(\.news) == [1])
-        let next = try advertisement(1, others: 2)
-        receive(next, in: &table)
-        table.receiveAgain(next, instance: "a", interface: 3, now: start)
-        #expect(table.present.map(\.others) == [2] && table.present.map(\.news) == [2])
+        #expect(table.present.map(\.isUncounted) == [false] && table.present.map(\.news) == [1])
+        let uncounted = try advertisement(1, others: AdvertisementContent.uncountedActivities)
+        receive(uncounted, in: &table)
+        table.receiveAgain(uncounted, instance: "a", interface: 3, now: start)
+        #expect(table.present.map(\.isUncounted) == [true] && table.present.map(\.news) == [2])
         table.remove(instance: "a")
-        #expect(table.peers.values.map(\.others) == [0] && table.peers.values.map(\.news) == [2])
+        #expect(table.peers.values.map(\.isUncounted) == [false] && table.peers.values.map(\.news) == [2])
     }
 
     @Test("One entry a device, whichever instances and interfaces show it")

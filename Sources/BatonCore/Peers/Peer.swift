@@ -56,6 +56,9 @@ package struct Peer: Sendable {
     /// Activities beside the current one, or ``AdvertisementContent/uncountedActivities``.
     package var others: Int { Int(counting?.otherActivities ?? 0) }
 
+    /// It changes more often than it may announce: what it offers is known by asking it, whatever it has announced.
+    package var isUncounted: Bool { counting?.otherActivities == AdvertisementContent.uncountedActivities }
+
     /// It is seen at a place.
     mutating func see(_ instance: String, over interface: UInt32) {
         if !isPresent { lastInterfaces = [] }

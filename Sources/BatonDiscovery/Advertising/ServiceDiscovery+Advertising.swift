@@ -25,7 +25,7 @@ enum NamePeriod {
 
 extension ServiceDiscovery {
     /// Takes a new record, and sends it when the update rule allows it.
-    func publish(_ record: [UInt8], as change: RecordChange) {
+    func publish(_ record: PublishedRecord, as change: RecordChange) {
         self.record = record
         guard current != nil else { return advertise() }
         pacer.change(change)
@@ -42,9 +42,9 @@ extension ServiceDiscovery {
     func sendIfDue() {
         guard let latest = successor ?? current, latest.isEstablished, period != .over else { return }
         let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
-        if let change = pacer.takeIfDue(now: now), let record {
+        if let change = pacer.takeIfDue(now: now), let text = record?.text(isRationed: pacer.isRationed(now: now)) {
             do throws(ResponderFault) {
-                try reference(latest.slot)?.update(text: record)
+                try reference(latest.slot)?.update(text: text)
                 // Nobody waits for a renewal.
                 if change > .renewal { hasten() }
             } catch {
@@ -98,7 +98,7 @@ extension ServiceDiscovery {
     }
 
     /// Registers the record under a new name beside the old one.
-    func rotate(_ record: [UInt8]) {
+    func rotate(_ record: PublishedRecord) {
         self.record = record
         period = .unnamed
         guard let current, responder == .running else { return advertise() }
@@ -155,7 +155,8 @@ extension ServiceDiscovery {
 
     /// - Returns: nil before the first record.
     private func register() throws(ResponderFault) -> Registration? {
-        guard let record else { return nil }
+        let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
+        guard let text = record?.text(isRationed: pacer.isRationed(now: now)) else { return nil }
         period = .named
         let name = InstanceName.random()
         // Before the call, because the browse may show it before the call returns.
@@ -165,7 +166,7 @@ extension ServiceDiscovery {
         let configuration = configuration
         let slot = try open(.registration) { () throws(ResponderFault) in
             try ServiceReference.register(
-                name: name, type: configuration.serviceType, text: record)
+                name: name, type: configuration.serviceType, text: text)
         }
         // The registration carries the latest record.
         pacer.satisfy()

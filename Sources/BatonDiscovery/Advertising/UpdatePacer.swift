@@ -23,7 +23,9 @@ package enum RecordChange: Int, Comparable, Sendable {
 /// disappear at once. A withdrawal does not wait for the spacing either. If it waits for a credit, later changes do not
 /// make it less urgent.
 ///
-/// RFC 6762, section 8.4: "a host SHOULD NOT update records more frequently than ten times per minute".
+/// RFC 6762, section 8.4: "a host SHOULD NOT update records more frequently than ten times per minute". For faster
+/// changes "it may be more appropriate to design a protocol for that specific purpose". Here that protocol is to ask
+/// the device, which ``isRationed(now:)`` is for.
 struct UpdatePacer {
     /// Updates that may follow each other closely after quiet. One credit more is there for a withdrawal.
     static let burst = 4
@@ -62,4 +64,8 @@ struct UpdatePacer {
         case .renewal, .update: max(ration.nextToken(keeping: 1), spacingEnd)
         }
     }
+
+    /// Whether an update that came now would wait for a credit, so that a record sent now may outlive its truth. While
+    /// this is false the next change of any kind goes at once.
+    func isRationed(now: Instant) -> Bool { ration.nextToken(keeping: 1) > now }
 }

@@ -53,9 +53,11 @@ final class Announcer {
     /// - Parameter isRenewal: whether nothing has changed, so that nobody waits for it.
     func publish(isRenewal: Bool = false) {
         let before = told
-        announce { record throws(DiscoveryError) in
+        announce { record, rationed throws(DiscoveryError) in
             let isWithdrawal = !before.isSubset(of: told)
-            try discovery.publish(txt: record, as: isWithdrawal ? .withdrawal : isRenewal ? .renewal : .update)
+            try discovery.publish(
+                txt: record, whenRationed: rationed,
+                as: isWithdrawal ? .withdrawal : isRenewal ? .renewal : .update)
         }
     }
 
@@ -74,7 +76,9 @@ final class Announcer {
         begin(&sealer)
         gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
         listeners.beginPeriod(at: Self.ownNetworkAddresses())
-        announce { record throws(DiscoveryError) in try discovery.rotate(txt: record) }
+        announce { record, rationed throws(DiscoveryError) in
+            try discovery.rotate(txt: record, whenRationed: rationed)
+        }
     }
 
     func stop() {
@@ -84,7 +88,10 @@ final class Announcer {
 
     /// Seals what is offered, in the period that has begun, and hands the record over. Nothing may be awaited meanwhile:
     /// after a rotation the record would show its salt under the name of another period.
-    private func announce(_ publish: ([[UInt8]]) throws(DiscoveryError) -> Void) {
+    ///
+    /// - Parameter publish: gets the record, and the one for when the next change will have to wait: others are to ask
+    ///   then.
+    private func announce(_ publish: ([[UInt8]], [[UInt8]]) throws(DiscoveryError) -> Void) {
         guard !isStopped else { return }
         let visible = offers.visible
         told = Set(visible.map(\.id))
@@ -94,7 +101,9 @@ final class Announcer {
             otherActivities: UInt8(clamping: visible.dropLast().count))
         content.timeToLive = content.maximumTimeToLive
         do {
-            try publish(sealer.seal(content))
+            let record = try sealer.seal(content)
+            content.otherActivities = AdvertisementContent.uncountedActivities
+            try publish(record, sealer.seal(content))
         } catch {
             return logger.error("this device cannot be announced: \(error)")
         }

@@ -10,11 +10,15 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 
-/// The activities of other devices. A device that has more than it advertises is asked.
+/// The activities of other devices. A device that has more than it advertises, or changes them more often than it may
+/// announce, is asked.
 ///
 /// Only a user's listing or accepting calls it, because asking makes a connection.
 @ControlLoop
 final class PeerActivities {
+    /// How often who watches asks devices again if one changes more often than it may announce.
+    private static let watchInterval = Duration.seconds(1)
+
     /// An activity, who offers it, and what the user's policy has to say of it.
     struct Found {
         let activity: WireActivitySummary
@@ -55,6 +59,7 @@ final class PeerActivities {
         guard handoffSwitch.current.isOn else { return [] }
         let policy = await policy.current()
         let peers = directory.present
+        if isAsking, peers.contains(where: \.isUncounted) { directory.remind(after: Self.watchInterval) }
         let allowed = await withTaskGroup(of: (Int, [WireActivityListing]).self) { group in
             // Of those that nothing has proved only some are dialled at a time: not always the same.
             for (index, peer) in peers.enumerated().shuffled() {

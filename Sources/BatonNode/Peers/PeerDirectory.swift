@@ -61,6 +61,8 @@ final class PeerDirectory {
     /// and one of each dial.
     let announcements = WaitList<String>(
         bound: HandoffTable.bound + LinkLimits().dials, boundPerKey: HandoffTable.bound + 1)
+    /// When watchers look again in any case.
+    private var nextReminder: Instant?
     private var nextSave: Instant?
     private var timer = DeadlineTimer()
 
@@ -106,12 +108,17 @@ final class PeerDirectory {
 
     /// Sets the one timer.
     private func arm() {
-        let times = [table.nextExpiry, nextSave, fullKeyringRetries.nextTurn]
+        let times = [table.nextExpiry, nextReminder, nextSave, fullKeyringRetries.nextTurn]
         timer.schedule(at: times.compactMap(\.self).min()) { [weak self] in self?.wake() }
     }
 
     private func wake() {
-        if let nextSave, nextSave <= .now { save() }
+        let now = Instant.now
+        if let nextReminder, nextReminder <= now {
+            self.nextReminder = nil
+            changed()
+        }
+        if let nextSave, nextSave <= now { save() }
         while let text = fullKeyringRetries.next(at: .now) { receive(text, hasTurn: true) }
         decide { _ in }
     }
@@ -191,6 +198,13 @@ final class PeerDirectory {
         }
         continuation.yield()
         return stream
+    }
+
+    /// Signals whoever watches once more after a while, or sooner: what a device offers may change without an
+    /// advertisement.
+    func remind(after delay: Duration) {
+        nextReminder = nextReminder ?? .now + delay
+        arm()
     }
 
     /// Takes an event of discovery.
