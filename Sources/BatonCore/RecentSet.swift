@@ -19,4 +19,9 @@ package struct RecentSet<Element: Hashable & Sendable>: Sendable {
         if order.count > bound { elements.remove(order.removeFirst()) }
         return true
     }
+
+    package mutating func remove(_ element: Element) {
+        guard elements.remove(element) != nil else { return }
+        order.removeAll { $0 == element }
+    }
 }

@@ -48,7 +48,7 @@ package final class Node {
         let sending: TransferLimit
         let monitor: NetworkMonitor?
         let discovering: Task<Void, Never>
-        let automatic: Task<Void, Never>
+        let automatic: AutomaticAcceptance
         let admissionControl: AdmissionControl
     }
 
@@ -119,7 +119,7 @@ package final class Node {
         self.parts = nil
         parts.listeners.close()
         parts.admissionControl.close()
-        parts.automatic.cancel()
+        parts.automatic.stop()
         let wasOffering = !parts.offers.visible.isEmpty
         parts.offers.decide { $0.stop() }
         // The caches of others keep an idle device.
@@ -243,6 +243,7 @@ package final class Node {
                         if event == .rotationDue { announcer.rotate() }
                     }
                 }
+                group.addTask { await automatic.run() }
                 group.addTask {
                     await Self.announce(changes, of: offers, by: announcer, logger)
                 }
@@ -257,7 +258,7 @@ package final class Node {
             listeners: listeners, control: control, discovery: discovery, directory: directory, announcer: announcer,
             offers: offers, connections: connections, handoffs: handoffs, sending: sending,
             monitor: monitor(announcer), discovering: discovering,
-            automatic: Task { await automatic.run() }, admissionControl: admissionControl)
+            automatic: automatic, admissionControl: admissionControl)
     }
 
     /// Tells other devices of changes to what is offered. A withdrawal and the offer that takes its place at once are

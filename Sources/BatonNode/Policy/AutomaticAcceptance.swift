@@ -46,10 +46,11 @@ final class AutomaticAcceptance {
     private var timer = DeadlineTimer()
     private let policy: PolicyKeeper
     private let takenPath: FilePath
-    /// The lines that ``writing`` writes next.
-    private var unwritten: [String]?
-    private var writing: Task<Void, Never>?
-    private var fullness = RepeatedWarning(), lackOfPlace = RepeatedWarning()
+    /// Documents to fetch.
+    private let (turns, turn) = AsyncStream<Document>.makeStream()
+    /// What was taken, to be written down.
+    private let (lines, line) = AsyncStream<[String]>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    private var fullness = RepeatedWarning(), postponement = RepeatedWarning()
     private let directory: PeerDirectory
     private let exchange: StateExchange
     private let handoffs: HandoffTable
@@ -84,24 +85,41 @@ final class AutomaticAcceptance {
         core = Acceptance(bound: bound, rest: deadlines.rest)
     }
 
-    /// Follows what other devices offer until the task is cancelled. Then nothing new is begun.
+    /// Follows what other devices offer until ``stop()``, and until what was begun with has ended.
     func run() async {
         guard let changes = try? directory.watch() else { return }
         // A mistake in the file is reported at the start, not when the first document comes.
         _ = await policy.current()
         let taken = await Self.read(takenPath)
         decide { $0.remember(taken) }
-        for await _ in changes {
-            let present = directory.present
-            let new = decide {
-                $0.look(at: present.compactMap { Document($0) }, present: Set(present.map(\.device.description)))
+        await withDiscardingTaskGroup { group in
+            group.addTask { @ControlLoop @Sendable in
+                for await _ in changes { await self.look() }
             }
-            guard !new.isEmpty, !Task.isCancelled else { continue }
-            let policy = await policy.current()
-            decide { $0.accept(new.filter { policy.acceptance(of: $0.subject) != nil }) }
+            group.addTask { @ControlLoop @Sendable in
+                for await lines in self.lines { await self.write(lines) }
+            }
+            await withDiscardingTaskGroup { group in
+                for await document in turns {
+                    group.addTask { @ControlLoop @Sendable in await self.fetch(document) }
+                }
+            }
+            line.finish()
+            group.cancelAll()
         }
+    }
+
+    /// Begins with nothing new. The next start looks at it.
+    func stop() {
         decide { $0.stop() }
-        await writing?.value
+        turn.finish()
+    }
+
+    private func look() async {
+        let new = decide { $0.look(at: directory.present.compactMap { Document($0) }) }
+        guard !new.isEmpty else { return }
+        let policy = await policy.current()
+        decide { $0.accept(new.filter { policy.acceptance(of: $0.subject) != nil }) }
     }
 
     /// Tells the core of an event, or asks it something, and carries out what it orders.
@@ -117,9 +135,9 @@ final class AutomaticAcceptance {
 
     private func carryOut(_ effect: Acceptance<Document>.Effect) {
         switch effect {
-        case .fetch(let document): Task { await fetch(document) }
+        case .fetch(let document): turn.yield(document)
         case .meet(let document): exchange.inform(document.device)
-        case .keep(let lines): keep(lines)
+        case .keep(let lines): line.yield(lines)
         case .leaveToUser(let document):
             guard let unsaid = fullness.note(at: .now) else { break }
             logger.warning(
@@ -128,25 +146,16 @@ final class AutomaticAcceptance {
                 already
                 """,
                 metadata: unsaid > 0 ? ["leftSinceLastSaid": "\(unsaid)"] : nil)
-        case .lookAgain: directory.changed()
         }
     }
 
     // MARK: Taken activities
 
-    private func keep(_ lines: [String]) {
-        unwritten = lines
-        guard writing == nil else { return }
-        writing = Task {
-            while let lines = unwritten.take() {
-                do {
-                    try await Self.write(lines, to: takenPath)
-                } catch {
-                    logger.warning(
-                        "what the accept policy has taken over may be taken over again after the next start: \(error)")
-                }
-            }
-            writing = nil
+    private func write(_ lines: [String]) async {
+        do {
+            try await Self.write(lines, to: takenPath)
+        } catch {
+            logger.warning("what the accept policy has taken over may be taken over again after the next start: \(error)")
         }
     }
 
@@ -172,14 +181,17 @@ final class AutomaticAcceptance {
         }
         let what = "accept policy, line \(rule.line): “\(document.current.title)” from \(document.peer.name)"
         let (end, error) = await fetch(document, by: rule, of: policy, into: place, what)
-        let waits = decide { $0.end(document.device, end) }
+        decide { $0.end(document.device, end) }
         switch (end, error) {
-        case (.switchedOff, _): logger.notice("\(what) is left until Handoff is on again")
-        case (.noPlace, let error?):
-            guard let unsaid = lackOfPlace.note(at: .now) else { break }
+        case (.switchedOff, _):
+            logger.notice("\(what) is left: Handoff is off")
+            // It may be on again by now.
+            directory.changed()
+        case (.begunBefore, _): logger.notice("\(what) was begun with before, and is not taken over again")
+        case (.postponed, let error?):
+            guard let unsaid = postponement.note(at: .now) else { break }
             logger.notice(
                 "\(what) waits: \(error)", metadata: unsaid > 0 ? ["waitedSinceLastSaid": "\(unsaid)"] : nil)
-        case (.folderLate, let error?) where waits: logger.notice("\(what) has another turn: \(error)")
         case (_, let error?): logger.warning("\(what) was not taken over: \(error)")
         case (_, nil): break
         }
@@ -198,26 +210,20 @@ final class AutomaticAcceptance {
                     candidates: policy.candidates(for: document.subject), destination: try await open(place),
                     rule: rule, naming: DocumentNaming(label: nil, renames: rule.renames)))
         } catch {
-            return (error.code == .timedOut ? .folderLate : .failed, error)
+            return (error.code == .timedOut ? .postponed : .failed, error)
         }
         do {
             try handoffs.insert(handoff)
         } catch {
-            guard error.code == .destinationExists else { return (.noPlace, error) }
+            guard error.code == .destinationExists else { return (.postponed, error) }
             logger.notice("\(what) is left to the user, who is receiving it there")
             return (.done, nil)
         }
         defer { handoffs.remove(handoff) }
-        switch decide({ $0.start(document.device) }) {
-        case .begun: break
-        case .begunBefore:
-            logger.notice("\(what) was begun with before, and is not taken over again")
-            return (.done, nil)
-        case .postponed(let end): return (end, nil)
-        }
+        if let end = decide({ $0.start(document.device) }) { return (end, nil) }
         logger.notice("\(what) is taken over into \(place)")
         handoffs.begin(handoff)
-        let isWell = await follow(handoff, of: document.device, what)
+        let isWell = await follow(handoff, what)
         // If the user of the other device has switched Handoff off, the document has failed.
         return (handoff.wasSwitchedOff ? .switchedOff : isWell ? .done : .failed, nil)
     }
@@ -225,26 +231,20 @@ final class AutomaticAcceptance {
     /// Opens the folder of a rule. Waits no longer than ``HandoffDeadlines/opening``.
     private func open(_ place: FilePath) async throws(HandoffError) -> DestinationFolder {
         let name = NameDisplay.escaped(place.bytes)
-        return try await withDeadline(deadlines.opening, "the folder '\(name)' did not open") {
-            try await self.openInTurn(place)
-        }
-    }
-
-    private func openInTurn(_ place: FilePath) async throws -> DestinationFolder {
-        while let earlier = opening[place] {
-            _ = try? await earlier.valueUnlessCancelled
-            try Task.checkCancellation()
-        }
-        let task = Task<DestinationFolder, any Error> {
-            defer { opening[place] = nil }
-            return try await openDestination(place)
-        }
+        let task =
+            opening[place]
+            ?? Task<DestinationFolder, any Error> {
+                defer { opening[place] = nil }
+                return try await openDestination(place)
+            }
         opening[place] = task
-        return try await task.valueUnlessCancelled
+        return try await withDeadline(deadlines.opening, "the folder '\(name)' did not open") {
+            try await task.valueUnlessCancelled
+        }
     }
 
     /// - Returns: whether the handoff came to a good end.
-    private func follow(_ handoff: Handoff, of device: String, _ what: String) async -> Bool {
+    private func follow(_ handoff: Handoff, _ what: String) async -> Bool {
         var isWell = false
         for await event in handoff.events {
             switch event.kind {
@@ -256,11 +256,7 @@ final class AutomaticAcceptance {
                 logger.warning("\(what) was not taken over: \(failure.message)")
             case .interrupted(let interruption):
                 logger.notice("\(what) stopped coming, and goes on by itself: \(interruption.cause.message)")
-                guard interruption.waitsSeconds > 0 else { continue }
-                decide { $0.interrupt(device, keptBytes: interruption.keptBytes) }
-            case .progress(let report):
-                decide { $0.progress(device, bytes: report.bytes, resumedBytes: report.resumedBytes) }
-            case .willContinue, .payload, .choose, nil: break
+            case .willContinue, .payload, .progress, .choose, nil: break
             }
         }
         return isWell
