@@ -101,12 +101,12 @@ import struct SystemPackage.FilePath
                 let record = try sealer.seal(content).flatMap { [UInt8($0.count)] + $0 }
                 let opened = try opener.open(record)
                 #expect(opened.keys == here.currentKeys && opened.advertisement.device == here.identity.id)
-                #expect(throws: AdvertisementRejection.unopenable) { try strange.open(record) }
+                #expect(throws: AdvertisementError.unopenable) { try strange.open(record) }
                 if number > 0 {
                     // The keys of the revoked device.
                     let thief = AdvertisementOpener(
                         keys: account.devices[1].account.keys, ownDevice: account.devices[1].id)
-                    #expect(throws: AdvertisementRejection.unopenable) { try thief.open(record) }
+                    #expect(throws: AdvertisementError.unopenable) { try thief.open(record) }
                 }
                 sealer.beginPeriod()
             }

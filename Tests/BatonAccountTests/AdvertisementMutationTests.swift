@@ -73,7 +73,7 @@ import Testing
         for position in 0..<AdvertisementSeal.size {
             var changed = strings
             changed[1 + position / 248][2 + position % 248] ^= 1 << UInt8(position % 8)
-            #expect(throws: AdvertisementRejection.unopenable) { try opener.open(record(changed)) }
+            #expect(throws: AdvertisementError.unopenable) { try opener.open(record(changed)) }
         }
     }
 
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test func recordsThatAreNone() {
-        func expect(_ rejection: AdvertisementRejection, _ raw: [UInt8]) {
+        func expect(_ rejection: AdvertisementError, _ raw: [UInt8]) {
             #expect(throws: rejection) { try opener.open(raw) }
         }
         expect(.malformedRecord, [])
@@ -97,13 +97,13 @@ import Testing
         expect(.malformedRecord, record([strings[0], strings[1]]))
         expect(.unsupportedVersion, record([Array("v=2".utf8), strings[1], strings[2]]))
         expect(.unsupportedVersion, record([Array("v=".utf8), strings[1], strings[2]]))
-        expect(.wrongSize(495), record([strings[0], strings[1], Array(strings[2].dropLast())]))
-        expect(.wrongSize(497), record([strings[0], strings[1], strings[2] + [0]]))
-        expect(.wrongSize(0), record([strings[0], Array("a=".utf8), Array("b=".utf8)]))
+        expect(.malformedRecord, record([strings[0], strings[1], Array(strings[2].dropLast())]))
+        expect(.malformedRecord, record([strings[0], strings[1], strings[2] + [0]]))
+        expect(.malformedRecord, record([strings[0], Array("a=".utf8), Array("b=".utf8)]))
         // The hard cap, at it and one above.
         let filler = record([[UInt8](repeating: 120, count: 255), [UInt8](repeating: 120, count: 255)])
         let rest = AdvertisementTXT.maximumSize - raw.count - filler.count - 1
         #expect(throws: Never.self) { try opener.open(raw + filler + record([[UInt8](repeating: 120, count: rest)])) }
-        expect(.oversized(1201), raw + filler + record([[UInt8](repeating: 120, count: rest + 1)]))
+        expect(.malformedRecord, raw + filler + record([[UInt8](repeating: 120, count: rest + 1)]))
     }
 }

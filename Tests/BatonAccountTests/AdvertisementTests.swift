@@ -103,7 +103,7 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
         func expect(_ field: AdvertisementField, _ change: (inout AdvertisementContent) -> Void) {
             var content = content()
             change(&content)
-            #expect(throws: AdvertisementError.invalid(field)) { try sealer.seal(content) }
+            #expect(throws: AdvertisementError.malformed(field)) { try sealer.seal(content) }
         }
         expect(.timeToLive) { $0.timeToLive = 0 }
         expect(.timeToLive) { $0.timeToLive = 121 }
@@ -148,7 +148,7 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
         #expect(try open(changed([387: 1])).content == content(), "what follows the fields is ignored")
         let nameEnd = 71 + 1 + 6
         let activity = nameEnd + 1 + 5 + 17
-        let cases: [([Int: UInt8], AdvertisementRejection)] = [
+        let cases: [([Int: UInt8], AdvertisementError)] = [
             ([0: 2], .unknownFormat(2)), ([33: 0x80], .malformed(.epoch)), ([50: 0], .malformed(.timeToLive)),
             ([50: 121], .malformed(.timeToLive)), ([49: 1], .malformed(.timeToLive)),
             ([51: 3, 52: 255], .malformed(.port)), ([70: 2], .malformed(.state)), ([71: 0], .malformed(.deviceName)),
@@ -169,14 +169,14 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
                 }
             }
         }
-        #expect(throws: AdvertisementRejection.badSignature) {
+        #expect(throws: AdvertisementError.badSignature) {
             try open(good, signature: [UInt8](repeating: 0, count: 64))
         }
         // Another device's key in it: the signature is not that device's.
         let other = account.devices[1].account.identity.publicKey
-        #expect(throws: AdvertisementRejection.badSignature) { try open([1] + other + good[33...]) }
+        #expect(throws: AdvertisementError.badSignature) { try open([1] + other + good[33...]) }
         // Signed for another period.
-        #expect(throws: AdvertisementRejection.badSignature) {
+        #expect(throws: AdvertisementError.badSignature) {
             let salt = [UInt8](repeating: 8, count: 16)
             return try open(good, signature: identity.sign(AdvertisementSeal.signedMessage(salt: salt, plain: good)))
         }
@@ -190,7 +190,7 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
                 gateNonce: [UInt8](repeating: 0, count: 16),
                 content: content(addresses: ["10.0.0.1", "10.0.0.2"])))
         plain[71 + 7 + 1 + 5 + 4] = 1
-        #expect(throws: AdvertisementRejection.malformed(.address)) { try AdvertisementCodec.decode(plain) }
+        #expect(throws: AdvertisementError.malformed(.address)) { try AdvertisementCodec.decode(plain) }
     }
 
     @Test(arguments: [
@@ -209,7 +209,7 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
         var more = most
         more[count] += 1
         more.insert(contentsOf: [4, 10, 0, 0, 99], at: count + 1)
-        #expect(throws: AdvertisementRejection.malformed(.address)) {
+        #expect(throws: AdvertisementError.malformed(.address)) {
             try AdvertisementCodec.decode(Array(more.dropLast(5)))
         }
         let all = try (addresses + ["10.0.0.99"]).map { try #require(NetworkAddress($0)) }
@@ -219,13 +219,13 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
     @Test func strangersAndOneselfAreRejected() throws {
         var sealer = try account.devices[0].makeSealer(unixTime: 1_760_000_123)
         let raw = record(try sealer.seal(content()))
-        #expect(throws: AdvertisementRejection.own(epoch: 1_760_000_123)) {
+        #expect(throws: AdvertisementError.own(epoch: 1_760_000_123)) {
             try account.devices[0].makeOpener().open(raw)
         }
         let stranger = try TestAccount(devices: 1)
-        #expect(throws: AdvertisementRejection.unopenable) { try stranger.devices[0].makeOpener().open(raw) }
+        #expect(throws: AdvertisementError.unopenable) { try stranger.devices[0].makeOpener().open(raw) }
         let nobody = AdvertisementOpener(keys: [], ownDevice: account.devices[1].id)
-        #expect(throws: AdvertisementRejection.unopenable) { try nobody.open(raw) }
+        #expect(throws: AdvertisementError.unopenable) { try nobody.open(raw) }
     }
 
     @Test func theGenerationsAreTried() throws {
@@ -239,7 +239,7 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
             if generation < 3 {
                 #expect(try opener.open(raw).keys.generation == UInt32(generation))
             } else {
-                #expect(throws: AdvertisementRejection.unopenable) { try opener.open(raw) }
+                #expect(throws: AdvertisementError.unopenable) { try opener.open(raw) }
             }
         }
     }

@@ -233,7 +233,7 @@ struct AdvertisementAttacks {
                     return record
                 }
                 let opening = ThreadTime.cost {
-                    for record in records { #expect(throws: AdvertisementRejection.self) { try opener.open(record) } }
+                    for record in records { #expect(throws: AdvertisementError.self) { try opener.open(record) } }
                 }
                 ratios.append(await directory.cost(ofHearing: records, under: "laptop") / opening)
             }

@@ -84,3 +84,23 @@ extension AccountStore {
         return (account, shown)
     }
 }
+
+/// What a device shows and proves in a handshake, or what an attacker has put together.
+package struct TLSMaterial: Sendable {
+    package let authorityCertificate: [UInt8]
+    package let certificate: [UInt8]
+    /// PKCS#8 in DER.
+    package let privateKey: SecretBytes
+
+    package init(authorityCertificate: [UInt8], certificate: [UInt8], privateKey: SecretBytes) {
+        self.authorityCertificate = authorityCertificate
+        self.certificate = certificate
+        self.privateKey = privateKey
+    }
+}
+
+extension DeviceIdentity {
+    package var tlsMaterial: TLSMaterial {
+        TLSMaterial(authorityCertificate: authorityCertificate, certificate: certificate, privateKey: privateKey)
+    }
+}

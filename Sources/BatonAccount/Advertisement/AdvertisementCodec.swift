@@ -37,12 +37,7 @@ enum AdvertisementCodec {
         bytes.append(content.otherActivities)
         bytes.append(content.current == nil ? 0 : 1)
         bytes.append(counted: content.deviceName)
-        let addresses = AdvertisementContent.fitting(content.addresses)
-        bytes.append(UInt8(addresses.count))
-        for address in addresses {
-            bytes.append(address.family.rawValue)
-            bytes += address.bytes
-        }
+        bytes.append(AdvertisementContent.fitting(content.addresses))
         if let activity = content.current { append(activity, to: &bytes) }
         assert(bytes.count <= size, "the bounds of the fields leave room for every advertisement")
         bytes += [UInt8](repeating: 0, count: size - bytes.count)
@@ -71,18 +66,18 @@ enum AdvertisementCodec {
 
     private static func check(_ advertisement: Advertisement) throws(AdvertisementError) {
         let content = advertisement.content
-        guard (1...content.maximumTimeToLive).contains(content.timeToLive) else { throw .invalid(.timeToLive) }
-        guard content.port >= Advertisement.minimumPort else { throw .invalid(.port) }
-        guard advertisement.epoch < Advertisement.maximumEpoch else { throw .invalid(.epoch) }
-        guard (try? DeviceName.validated(content.deviceName)) == content.deviceName else { throw .invalid(.deviceName) }
+        guard (1...content.maximumTimeToLive).contains(content.timeToLive) else { throw .malformed(.timeToLive) }
+        guard content.port >= Advertisement.minimumPort else { throw .malformed(.port) }
+        guard advertisement.epoch < Advertisement.maximumEpoch else { throw .malformed(.epoch) }
+        guard (try? DeviceName.validated(content.deviceName)) == content.deviceName else { throw .malformed(.deviceName) }
         guard let activity = content.current else { return }
-        guard activity.id.count == AdvertisedActivity.idCount else { throw .invalid(.activityID) }
-        guard activity.teamTag.count == AdvertisedActivity.teamTagCount else { throw .invalid(.teamTag) }
+        guard activity.id.count == AdvertisedActivity.idCount else { throw .malformed(.activityID) }
+        guard activity.teamTag.count == AdvertisedActivity.teamTagCount else { throw .malformed(.teamTag) }
         guard isText(activity.type, atMost: AdvertisedActivity.maximumTypeCount) else {
-            throw .invalid(.activityType)
+            throw .malformed(.activityType)
         }
         guard activity.flags.contains(.document) || activity.documentSize == 0 else {
-            throw .invalid(.documentSize)
+            throw .malformed(.documentSize)
         }
     }
 
@@ -98,6 +93,12 @@ extension [UInt8] {
         Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
     }
 
+    /// Appends at most 255 addresses behind one byte with their number, each behind one byte with its family.
+    mutating func append(_ addresses: [NetworkAddress]) {
+        append(UInt8(addresses.count))
+        for address in addresses { self += [address.family.rawValue] + address.bytes }
+    }
+
     /// Appends a text of at most 255 bytes behind one byte with its length.
     fileprivate mutating func append(counted text: String) {
         append(UInt8(text.utf8.count))
@@ -107,7 +108,7 @@ extension [UInt8] {
 
 extension AdvertisementCodec {
     /// Reads a plain text of exactly ``size`` bytes.
-    static func decode(_ bytes: [UInt8]) throws(AdvertisementRejection) -> Advertisement {
+    static func decode(_ bytes: [UInt8]) throws(AdvertisementError) -> Advertisement {
         var reader = ByteReader(bytes)
         let format = try reader.integer(UInt8.self)
         guard format == self.format, bytes.count == size else { throw .unknownFormat(format) }
@@ -137,18 +138,15 @@ extension AdvertisementCodec {
             gateNonce: gateNonce, content: content)
     }
 
-    private static func decodeAddresses(
+    static func decodeAddresses(
         _ reader: inout ByteReader
-    ) throws(AdvertisementRejection) -> [NetworkAddress] {
+    ) throws(AdvertisementError) -> [NetworkAddress] {
         let count = try reader.integer(UInt8.self)
         var addresses: [NetworkAddress] = []
         for _ in 0..<count {
-            guard let family = NetworkAddress.Family(rawValue: try reader.integer(UInt8.self)) else {
-                throw .malformed(.address)
-            }
-            guard let address = NetworkAddress(bytes: try reader.bytes(family.byteCount)) else {
-                throw .malformed(.address)
-            }
+            guard let family = NetworkAddress.Family(rawValue: try reader.integer(UInt8.self)),
+                let address = NetworkAddress(bytes: try reader.bytes(family.byteCount))
+            else { throw .malformed(.address) }
             addresses.append(address)
         }
         // The addresses must be exactly as a sender may write them: within the bounds, each once, and none that names
@@ -161,7 +159,7 @@ extension AdvertisementCodec {
 
     private static func decodeActivity(
         _ reader: inout ByteReader
-    ) throws(AdvertisementRejection) -> AdvertisedActivity {
+    ) throws(AdvertisementError) -> AdvertisedActivity {
         let id = try reader.bytes(AdvertisedActivity.idCount)
         let version = try reader.integer(UInt32.self)
         let flags = AdvertisedActivity.Flags(rawValue: try reader.integer(UInt8.self))
@@ -178,14 +176,14 @@ extension AdvertisementCodec {
 }
 
 /// Reads fields one after the other; running out of bytes is a malformed length.
-private struct ByteReader {
-    private var rest: ArraySlice<UInt8>
+struct ByteReader {
+    private(set) var rest: ArraySlice<UInt8>
 
-    init(_ bytes: [UInt8]) {
-        self.rest = bytes[...]
+    init(_ bytes: some Collection<UInt8>) {
+        rest = Array(bytes)[...]
     }
 
-    mutating func bytes(_ count: Int) throws(AdvertisementRejection) -> [UInt8] {
+    mutating func bytes(_ count: Int) throws(AdvertisementError) -> [UInt8] {
         guard rest.count >= count else { throw .malformed(.length) }
         defer { rest.removeFirst(count) }
         return Array(rest.prefix(count))
@@ -193,14 +191,14 @@ private struct ByteReader {
 
     mutating func integer<Integer: FixedWidthInteger>(
         _: Integer.Type
-    ) throws(AdvertisementRejection) -> Integer {
+    ) throws(AdvertisementError) -> Integer {
         try bytes(Integer.bitWidth / 8).reduce(0) { $0 << 8 | Integer(truncatingIfNeeded: $1) }
     }
 
     /// A text behind its length: well-formed UTF-8 without control characters.
     mutating func text(
         _ field: AdvertisementField, _ bounds: ClosedRange<Int>
-    ) throws(AdvertisementRejection) -> String {
+    ) throws(AdvertisementError) -> String {
         let count = Int(try integer(UInt8.self))
         guard bounds.contains(count) else { throw .malformed(field) }
         guard

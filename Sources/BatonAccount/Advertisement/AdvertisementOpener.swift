@@ -17,7 +17,7 @@ package struct AdvertisementOpener: Sendable {
     /// - Parameters:
     ///   - keys: The generations to try, the likeliest first; each costs a key derivation and a decryption (tens of
     ///     microseconds in all).
-    ///   - ownDevice: Whose advertisements are rejected as ``AdvertisementRejection/own``.
+    ///   - ownDevice: Whose advertisements are rejected as ``AdvertisementError/own``.
     package init(keys: [GenerationKeys], ownDevice: DeviceID) {
         self.keys = keys
         self.ownDevice = ownDevice
@@ -31,10 +31,10 @@ package struct AdvertisementOpener: Sendable {
     /// Opens a raw TXT record: strings, each behind a byte with its length.
     ///
     /// - Returns: The verified advertisement, and the keys that opened it. Mint a ``GateToken`` with these keys.
-    /// - Throws: ``AdvertisementRejection``.
+    /// - Throws: ``AdvertisementError``.
     package func open(
         _ record: [UInt8]
-    ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
+    ) throws(AdvertisementError) -> (advertisement: Advertisement, keys: GenerationKeys) {
         let blob = try AdvertisementTXT.blob(in: record)
         for generation in keys {
             guard let opened = AdvertisementSeal.open(blob, key: generation.advertisement) else { continue }
@@ -76,15 +76,12 @@ package struct AdvertisementSealer: Sendable {
 
     /// Begins the next period, together with a new instance name. Nobody outside the account can link advertisements of
     /// two periods.
-    package mutating func beginPeriod() {
-        salt = JoiningSalt.make(for: keys)
+    ///
+    /// - Parameter keys: those of another generation; nil, the default, keeps them.
+    package mutating func beginPeriod(with keys: GenerationKeys? = nil) {
+        self.keys = keys ?? self.keys
+        salt = JoiningSalt.make(for: self.keys)
         gateNonce = randomBytes(GateToken.nonceCount)
-    }
-
-    /// Begins the next period under the keys of another generation.
-    package mutating func beginPeriod(with keys: GenerationKeys) {
-        self.keys = keys
-        beginPeriod()
     }
 
     /// Seals an advertisement, under the next sequence number.
@@ -93,7 +90,6 @@ package struct AdvertisementSealer: Sendable {
     ///
     /// - Returns: The strings of the TXT record, 3, 250 and 250 bytes long, without length bytes.
     package mutating func seal(_ content: AdvertisementContent) throws(AdvertisementError) -> [[UInt8]] {
-        guard sequence < .max else { throw .exhausted }
         let advertisement = Advertisement(
             device: identity.id, publicKey: identity.publicKey, epoch: epoch, sequence: sequence + 1,
             gateNonce: gateNonce, content: content)
@@ -161,7 +157,7 @@ package struct JoiningOpener: Sendable {
     private let joining: [SecretBytes]
     private let ownDevice: DeviceID
 
-    /// - Parameter ownDevice: Whose advertisements are rejected as ``AdvertisementRejection/own``.
+    /// - Parameter ownDevice: Whose advertisements are rejected as ``AdvertisementError/own``.
     package init(secrets: AccountSecrets, ownDevice: DeviceID) {
         self.secrets = secrets
         self.ownDevice = ownDevice
@@ -173,7 +169,7 @@ package struct JoiningOpener: Sendable {
     /// Costs at most 64 key derivations and decryptions, about 2 ms, for a record that no key opens.
     package func open(
         _ record: [UInt8]
-    ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
+    ) throws(AdvertisementError) -> (advertisement: Advertisement, keys: GenerationKeys) {
         let blob = try AdvertisementTXT.blob(in: record)
         let salt = blob.prefix(AdvertisementSeal.saltCount)
         for generation in Self.generations {

@@ -47,7 +47,7 @@ enum AdvertisementSeal {
         /// - Throws: `badSignature`, `own`, and what decoding it throws.
         func verified(
             salt: some Sequence<UInt8>, notOf ownDevice: DeviceID
-        ) throws(AdvertisementRejection) -> Advertisement {
+        ) throws(AdvertisementError) -> Advertisement {
             let advertisement = try AdvertisementCodec.decode(plain)
             let isSigned = AdvertisementSeal.isValid(
                 signature: signature, salt: salt, plain: plain, publicKey: advertisement.publicKey)
@@ -113,8 +113,8 @@ enum AdvertisementTXT {
     /// The sealed form in a raw record.
     ///
     /// As RFC 6763 asks: keys in any case, the first of equal keys counts, unknown and empty strings are passed over.
-    static func blob(in record: [UInt8]) throws(AdvertisementRejection) -> [UInt8] {
-        guard record.count <= maximumSize else { throw .oversized(record.count) }
+    static func blob(in record: [UInt8]) throws(AdvertisementError) -> [UInt8] {
+        guard record.count <= maximumSize else { throw .malformedRecord }
         var values: [UInt8: ArraySlice<UInt8>] = [:]
         var rest = record[...]
         while let count = rest.popFirst() {
@@ -131,7 +131,7 @@ enum AdvertisementTXT {
             throw .malformedRecord
         }
         let blob = Array(first + second)
-        guard blob.count == AdvertisementSeal.size else { throw .wrongSize(blob.count) }
+        guard blob.count == AdvertisementSeal.size else { throw .malformedRecord }
         return blob
     }
 }

@@ -81,12 +81,7 @@ package struct Gate: Sendable {
     private var clockBegins: Duration?
 
     /// A gate that knows no period yet.
-    package init(device: DeviceID) {
-        self.init(device: device, clockDelay: Self.clockDelay)
-    }
-
-    /// A gate with another delay, for tests.
-    package init(device: DeviceID, clockDelay: Duration) {
+    package init(device: DeviceID, clockDelay: Duration = Self.clockDelay) {
         self.device = device
         self.clockDelay = clockDelay
     }

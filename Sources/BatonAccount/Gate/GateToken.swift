@@ -41,8 +41,10 @@ package enum GateToken {
     ///   - keys: The generation that opened the advertisement.
     ///   - server: The device that is dialled.
     ///   - gateNonce: The 16 bytes from its advertisement.
-    package static func serverName(keys: GenerationKeys, server: DeviceID, gateNonce: [UInt8]) -> String {
-        serverName(keys: keys, server: server, gateNonce: gateNonce, clientNonce: randomBytes(clientNonceCount))
+    package static func serverName(
+        keys: GenerationKeys, server: DeviceID, gateNonce: [UInt8], clientNonce: [UInt8]? = nil
+    ) -> String {
+        name(message(to: server, gateNonce: gateNonce), keys, clientNonce)
     }
 
     /// A server name for a device that is dialled at a configured address.
@@ -51,24 +53,15 @@ package enum GateToken {
     ///   - keys: The current generation.
     ///   - server: The device that is dialled.
     ///   - unixTime: Seconds since 1970.
-    package static func serverName(keys: GenerationKeys, server: DeviceID, unixTime: UInt64) -> String {
-        serverName(keys: keys, server: server, unixTime: unixTime, clientNonce: randomBytes(clientNonceCount))
-    }
-
-    static func serverName(
-        keys: GenerationKeys, server: DeviceID, gateNonce: [UInt8], clientNonce: [UInt8]
-    ) -> String {
-        name(message(to: server, gateNonce: gateNonce), keys, clientNonce)
-    }
-
-    static func serverName(
-        keys: GenerationKeys, server: DeviceID, unixTime: UInt64, clientNonce: [UInt8]
+    package static func serverName(
+        keys: GenerationKeys, server: DeviceID, unixTime: UInt64, clientNonce: [UInt8]? = nil
     ) -> String {
         name(message(to: server, step: unixTime / stepSeconds), keys, clientNonce)
     }
 
-    private static func name(_ message: [UInt8], _ keys: GenerationKeys, _ clientNonce: [UInt8]) -> String {
-        Base32.encode(clientNonce + TagKey(keys).tag(of: message + clientNonce)) + suffix
+    private static func name(_ message: [UInt8], _ keys: GenerationKeys, _ clientNonce: [UInt8]?) -> String {
+        let clientNonce = clientNonce ?? randomBytes(clientNonceCount)
+        return Base32.encode(clientNonce + TagKey(keys).tag(of: message + clientNonce)) + suffix
     }
 
     /// The message of a tag for a gate nonce, without the client's nonce.

@@ -12,7 +12,7 @@ package struct DeviceIdentity: Sendable {
     /// The 32 bytes of its Ed25519 public key.
     package let publicKey: [UInt8]
 
-    /// Its certificate, in DER.
+    /// Its certificate, in DER. It is the whole chain in TLS; the authority's certificate is not sent.
     package let certificate: [UInt8]
 
     /// The certificate of the account's authority, in DER; the only one this device trusts.
@@ -43,7 +43,7 @@ package struct DeviceIdentity: Sendable {
     }
 
     /// The private key as PKCS#8 in DER (RFC 8410), 48 bytes.
-    var privateKey: SecretBytes { Ed25519DER.privateKey(seed: seed) }
+    package var privateKey: SecretBytes { Ed25519DER.privateKey(seed: seed) }
 
     /// A key of 32 bytes that only this device's own programs know. It wraps secrets that one program of the device
     /// sends to another. Each derives it from the account's folder.
@@ -56,11 +56,6 @@ package struct DeviceIdentity: Sendable {
         AuthorityKey(publicKey: CertificateProfile.publicKey(ofAuthority: authorityCertificate))
     }
 
-    /// The encodings that a TLS context of this device is made from.
-    package var tlsMaterial: TLSMaterial {
-        TLSMaterial(authorityCertificate: authorityCertificate, certificate: certificate, privateKey: privateKey)
-    }
-
     /// Signs with the device's key (Ed25519, RFC 8032); 64 bytes.
     func sign(_ message: [UInt8]) throws(AccountError) -> [UInt8] {
         do {
@@ -69,18 +64,6 @@ package struct DeviceIdentity: Sendable {
             throw .cryptography("\(error)")
         }
     }
-}
-
-/// The three encodings that a TLS context of this device is made from.
-package struct TLSMaterial: Sendable {
-    /// The account's authority, DER: the one trust anchor.
-    package let authorityCertificate: [UInt8]
-
-    /// This device's certificate, DER. It is the whole chain; the authority's certificate is not sent.
-    package let certificate: [UInt8]
-
-    /// This device's private key, PKCS#8 in DER.
-    package let privateKey: SecretBytes
 }
 
 /// A device that is about to join an account, with a key of its own and no certificate yet.

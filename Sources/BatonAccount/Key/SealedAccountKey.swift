@@ -27,19 +27,15 @@ package struct SealedAccountKey: Sendable, Equatable {
     private let wrapped: [UInt8]
 
     /// Encrypts a key. Takes about one second.
-    package init(_ key: AccountKey, under passphrase: SecretBytes) throws(AccountError) {
-        try self.init(key, under: passphrase, salt: randomBytes(Self.saltCount))
-    }
-
-    init(_ key: AccountKey, under passphrase: SecretBytes, salt: [UInt8]) throws(AccountError) {
-        self.cost = Self.cost
-        self.salt = salt
+    package init(_ key: AccountKey, under passphrase: SecretBytes, salt: [UInt8]? = nil) throws(AccountError) {
+        cost = Self.cost
+        self.salt = salt ?? randomBytes(Self.saltCount)
         let padded = SecretBytes(count: Self.paddedCount) { target in
             key.secret.withUnsafeBytes { target.copyMemory(from: $0) }
         }
         var wrapped = [UInt8](repeating: 0, count: Self.wrappedCount)
         do {
-            let wrapping = try Self.wrappingKey(passphrase, salt, cost)
+            let wrapping = try Self.wrappingKey(passphrase, self.salt, cost)
             try wrapped.withUnsafeMutableBytes { target in
                 try padded.withUnsafeBytes { padded in
                     try wrapping.withUnsafeBytes { try KeyWrap.wrap(padded, with: $0, into: target) }

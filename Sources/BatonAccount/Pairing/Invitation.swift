@@ -168,27 +168,20 @@ package struct InvitationRecord: Sendable, Equatable {
     /// the second are left for later versions.
     package init?(decoding strings: [[UInt8]]) {
         guard strings.count >= 2, strings[0] == Self.version, strings[1].starts(with: Self.key) else { return nil }
-        var rest = strings[1].dropFirst(Self.key.count)
-        guard rest.count >= 3 else { return nil }
-        let port = UInt16(rest.removeFirst()) << 8 | UInt16(rest.removeFirst())
-        var addresses: [NetworkAddress] = []
-        for _ in 0..<rest.removeFirst() {
-            guard let family = rest.popFirst().flatMap(NetworkAddress.Family.init(rawValue:)),
-                let address = NetworkAddress(bytes: rest.prefix(family.byteCount))
-            else { return nil }
-            addresses.append(address)
-            rest = rest.dropFirst(family.byteCount)
-        }
+        var reader = ByteReader(strings[1].dropFirst(Self.key.count))
+        guard let port = try? reader.integer(UInt16.self),
+            let addresses = try? AdvertisementCodec.decodeAddresses(&reader), reader.rest.isEmpty
+        else { return nil }
         self.init(port: port, addresses: addresses)
-        guard rest.isEmpty, port >= Advertisement.minimumPort, !addresses.isEmpty, self.addresses == addresses else {
-            return nil
-        }
+        guard port >= Advertisement.minimumPort, !addresses.isEmpty else { return nil }
     }
 
     /// The strings of the record.
     package var strings: [[UInt8]] {
-        let header = Self.key + [UInt8(port >> 8), UInt8(truncatingIfNeeded: port), UInt8(addresses.count)]
-        return [Self.version, addresses.reduce(header) { $0 + [$1.family.rawValue] + $1.bytes }]
+        var endpoints = Self.key
+        endpoints.append(bigEndian: port)
+        endpoints.append(addresses)
+        return [Self.version, endpoints]
     }
 
     /// The characters by which users tell invitations apart: the first four of the instance's name.

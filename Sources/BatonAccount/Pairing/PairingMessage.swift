@@ -56,7 +56,9 @@ package enum PairingMessage: Sendable, Equatable {
             case .end(let reason): [reason.rawValue]
             }
         precondition(kind.bodySizes.contains(body.count), "\(kind) has a body of \(body.count) bytes")
-        return UInt16(body.count + 1).bigEndianBytes + [kind.rawValue] + body
+        var message: [UInt8] = []
+        message.append(bigEndian: UInt16(body.count + 1))
+        return message + [kind.rawValue] + body
     }
 }
 
@@ -165,8 +167,4 @@ package struct PairingReader: Sendable {
         case .end: return .end(PairingEnd(rawValue: first[0]))
         }
     }
-}
-
-extension UInt16 {
-    fileprivate var bigEndianBytes: [UInt8] { [UInt8(self >> 8), UInt8(truncatingIfNeeded: self)] }
 }

@@ -46,7 +46,7 @@ package enum AccountError: Error, Equatable, CustomStringConvertible {
                 + " `baton devices revoke` is over, or end it"
         case .exposed(let path, let isFolder):
             "others can read \(path), which holds this device's keys; run: chmod \(isFolder ? "700" : "600")"
-                + " \(shellQuoted(path))"
+                + " \(ShellWord.quoted(path.string))"
         case .foreign(let path):
             "\(path) belongs to another user; run Baton as the user who made the account, or correct the owner"
         case .damaged(let path, let reason):
@@ -61,19 +61,4 @@ package enum AccountError: Error, Equatable, CustomStringConvertible {
             "the cryptography library refused what it must be able to do; reinstall Baton (\(detail))"
         }
     }
-}
-
-/// The path as one word of a shell command.
-private func shellQuoted(_ path: FilePath) -> String {
-    let text = path.string
-    let plain = text.utf8.allSatisfy {
-        switch $0 {
-        case 48...57, 65...90, 97...122, UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
-            true
-        case _:
-            false
-        }
-    }
-    if plain { return text }
-    return "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
 }

@@ -46,10 +46,9 @@ final class CurrentAccount: Sendable {
 extension TLSIdentity {
     /// The identity of this device.
     init(_ identity: DeviceIdentity) throws(TLSError) {
-        let material = identity.tlsMaterial
-        let result: Result<TLSIdentity, TLSError> = material.certificate.withUnsafeBytes { certificate in
-            material.authorityCertificate.withUnsafeBytes { authority in
-                material.privateKey.withUnsafeBytes { key in
+        let result: Result<TLSIdentity, TLSError> = identity.certificate.withUnsafeBytes { certificate in
+            identity.authorityCertificate.withUnsafeBytes { authority in
+                identity.privateKey.withUnsafeBytes { key in
                     Result { () throws(TLSError) in
                         try TLSIdentity(certificate: certificate, privateKey: key, accountCA: authority)
                     }

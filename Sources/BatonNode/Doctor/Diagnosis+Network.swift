@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonAccount
 package import BatonDiscovery
 import BatonEventLoop
 import Glibc

@@ -68,7 +68,7 @@ package struct HeardDevices: Sendable {
             switch error {
             case .unopenable: strangers.insert(source)
             case .unsupportedVersion, .unknownFormat: otherVersions.insert(source)
-            case .oversized, .malformedRecord, .wrongSize, .malformed, .badSignature, .own: break
+            case .malformedRecord, .malformed, .badSignature, .own, .cryptography: break
             }
         }
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonAccount
+
 /// The program that filters packets on this machine. It only chooses the remedy: what is blocked is measured.
 package enum PacketFilter: Sendable, Hashable {
     case ufw

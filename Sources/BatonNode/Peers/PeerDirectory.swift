@@ -242,7 +242,7 @@ final class PeerDirectory {
     private func receive(_ text: FullKeyringRetries.Record, hasTurn: Bool = false) {
         let (instance, interface) = (text.instance, text.interface)
         let record: HeardAdvertisement
-        do throws(AdvertisementRejection) {
+        do throws(AdvertisementError) {
             let opened = try open(text, hasTurn: hasTurn)
             record = HeardAdvertisement(opened.advertisement, under: opened.keys.id)
         } catch {
@@ -303,7 +303,7 @@ final class PeerDirectory {
     /// record under its name (see ``FullKeyringRetries``).
     private func open(
         _ text: FullKeyringRetries.Record, hasTurn: Bool
-    ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
+    ) throws(AdvertisementError) -> (advertisement: Advertisement, keys: GenerationKeys) {
         let known = Set(table.records(shownBy: text.instance).map(\.generation))
         guard !hasTurn, !known.isEmpty else { return try opener.open(text.txt) }
         let current = account.value

@@ -43,7 +43,7 @@ package struct AdvertisementSiege {
         for _ in 0..<rounds {
             let record = mutator.next(using: &generator)
             let isGood: Bool
-            do throws(AdvertisementRejection) {
+            do throws(AdvertisementError) {
                 let opened = try opener.open(record).advertisement
                 let verdict = replays.judge(opened, unixTime: 1000)
                 isGood = real.contains(opened) && (verdict == .duplicate || verdict == .replayed)

@@ -24,7 +24,7 @@ enum AdvertisementTarget: FuzzTarget {
     }
 
     private static func openAsStranger(_ record: [UInt8]) {
-        do throws(AdvertisementRejection) {
+        do throws(AdvertisementError) {
             _ = try Fixture.shared.opener.open(record)
             fatalError("a record that nobody sealed was opened")
         } catch {
@@ -41,7 +41,7 @@ enum AdvertisementTarget: FuzzTarget {
         let blob = try AdvertisementSeal.seal(
             plain: plain, signature: fixture.identity.sign(AdvertisementSeal.signedMessage(salt: salt, plain: plain)),
             salt: salt, key: fixture.keys.advertisement)
-        do throws(AdvertisementRejection) {
+        do throws(AdvertisementError) {
             let opened = try fixture.opener.open(record(AdvertisementTXT.strings(of: blob))).advertisement
             expect(opened.device == fixture.identity.id, "the advertisement is taken for another device's")
             try? check(opened)

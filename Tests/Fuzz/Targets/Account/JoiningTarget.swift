@@ -38,7 +38,7 @@ enum JoiningTarget: FuzzTarget {
         let blob = try AdvertisementSeal.seal(
             plain: plain, signature: fixture.identity.sign(AdvertisementSeal.signedMessage(salt: salt, plain: plain)),
             salt: salt, key: keys.advertisement)
-        do throws(AdvertisementRejection) {
+        do throws(AdvertisementError) {
             let opened = try opener.open(AdvertisementTarget.record(AdvertisementTXT.strings(of: blob)))
             expect(opened.advertisement.device == fixture.identity.id, "the advertisement is another device's")
             expect(opened.keys.id == keys.id, "other keys than it was sealed with")

@@ -105,10 +105,9 @@ enum TLSTarget: FuzzTarget {
     }
 
     static func makeContext(_ identity: DeviceIdentity, gate: TLSContext.Gate? = nil) throws -> TLSContext {
-        let material = identity.tlsMaterial
-        let tls = try material.certificate.withUnsafeBytes { certificate in
-            try material.authorityCertificate.withUnsafeBytes { authority in
-                try material.privateKey.withUnsafeBytes { key in
+        let tls = try identity.certificate.withUnsafeBytes { certificate in
+            try identity.authorityCertificate.withUnsafeBytes { authority in
+                try identity.privateKey.withUnsafeBytes { key in
                     try TLSIdentity(certificate: certificate, privateKey: key, accountCA: authority)
                 }
             }
