@@ -17,11 +17,8 @@ import BatonProtocol
 enum AdvertisementCodec {
     /// The layout that this code writes, and the only one it reads.
     static let format: UInt8 = 1
-
-    /// The size of every plain text, in bytes.
     static let size = 388
 
-    /// Lays an advertisement out.
     static func encode(_ advertisement: Advertisement) throws(AdvertisementError) -> [UInt8] {
         try check(advertisement)
         let content = advertisement.content
@@ -88,7 +85,6 @@ enum AdvertisementCodec {
 }
 
 extension [UInt8] {
-    /// Appends a number, big endian.
     mutating func append(bigEndian value: some FixedWidthInteger) {
         Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
     }

@@ -21,15 +21,12 @@ package enum AdvertisementError: Error, Equatable, CustomStringConvertible {
     /// The record is longer than 1200 bytes, is no sequence of strings, or its sealed part does not have the one size
     /// that it can have.
     case malformedRecord
-    /// The record's version is not `1`.
     case unsupportedVersion
     /// No known key opens it: it belongs to another account or a later generation, or it was changed on the way.
     case unopenable
-    /// It opened, but says it has a layout that this program does not know.
     case unknownFormat(UInt8)
     /// A field is out of its bounds, in what was opened or is to be sealed.
     case malformed(AdvertisementField)
-    /// It opened, but the device did not sign it.
     case badSignature
     /// It is this device's own, or of a device with a copy of its account folder: of an epoch that this device is not
     /// in.
@@ -45,7 +42,6 @@ package enum AdvertisementError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// One sentence for a log.
     package var description: String {
         switch self {
         case .malformedRecord: "the record is not an advertisement"

@@ -23,7 +23,6 @@ package struct AdvertisementOpener: Sendable {
         self.ownDevice = ownDevice
     }
 
-    /// A copy that tries other keys.
     package func trying(_ keys: [GenerationKeys]) -> AdvertisementOpener {
         AdvertisementOpener(keys: keys, ownDevice: ownDevice)
     }

@@ -11,15 +11,10 @@ import FoundationEssentials
 /// The key is HKDF-SHA256(salt S, K_adv[g], "advertisement-seal/1", 32 bytes), the nonce is random, and there is no
 /// additional data. The signature is Ed25519 by the device's key over "baton advertisement/1", S, plain text.
 enum AdvertisementSeal {
-    /// The size of the salt, in bytes.
     static let saltCount = 16
     private static let nonceCount = 12
     private static let tagCount = 16
-
-    /// The size of an Ed25519 signature, in bytes.
     static let signatureCount = 64
-
-    /// The size of the sealed form, in bytes.
     static let size = saltCount + nonceCount + AdvertisementCodec.size + signatureCount + tagCount
 
     /// The message that the device signs. The label keeps the signature from meaning anything elsewhere, and the salt
@@ -28,7 +23,6 @@ enum AdvertisementSeal {
         Array("baton advertisement/1".utf8) + salt + plain
     }
 
-    /// Seals plain text and signature.
     static func seal(
         plain: [UInt8], signature: [UInt8], salt: [UInt8], key: SecretBytes, nonce: [UInt8] = randomBytes(nonceCount)
     ) throws -> [UInt8] {
@@ -71,7 +65,6 @@ enum AdvertisementSeal {
             signature: Array(opened.dropFirst(AdvertisementCodec.size)))
     }
 
-    /// Whether the device's key made the signature.
     static func isValid(signature: [UInt8], salt: some Sequence<UInt8>, plain: [UInt8], publicKey: [UInt8]) -> Bool {
         guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: publicKey) else { return false }
         return key.isValidSignature(signature, for: signedMessage(salt: salt, plain: plain))

@@ -18,7 +18,6 @@ package struct ReplayGuard: Sendable, Equatable {
 
     /// How urgently the guard wants to be saved.
     package enum SaveNeed: Sendable {
-        /// Nothing changed since.
         case none
         /// Save within half a minute and when the node stops. Only sequence numbers rose, so that a crash before the
         /// save lets in nothing newer than half a minute.
@@ -46,10 +45,8 @@ package struct ReplayGuard: Sendable, Equatable {
     /// How urgently the guard wants to be saved; set back by ``markSaved()``.
     package private(set) var saveNeed: SaveNeed = .none
 
-    /// A guard that has seen nothing.
     package init() {}
 
-    /// How many devices are remembered.
     package var count: Int { entries.count }
 
     /// Judges an opened advertisement, and remembers it if it is newer.
@@ -108,7 +105,6 @@ package struct ReplayGuard: Sendable, Equatable {
         entries[device]?.isProved = true
     }
 
-    /// Notes that the guard as it is now was saved.
     package mutating func markSaved() {
         saveNeed = .none
     }

@@ -33,7 +33,6 @@ package struct Gate: Sendable {
         case malformed
         /// Its tag is by no key, for no nonce and no time that count.
         case forged
-        /// It was used before.
         case repeated
         /// Too many have been used: see ``Gate/tokenBound``, and ``Gate/tokenBoundPerOrigin``.
         case crowded
@@ -69,7 +68,6 @@ package struct Gate: Sendable {
         var book = Book()
     }
 
-    /// Whose gate it is.
     package let device: DeviceID
     /// The present period is the last.
     private var periods: [Period] = []
@@ -77,10 +75,8 @@ package struct Gate: Sendable {
     /// The greatest step whose used tokens are forgotten.
     private var lastForgottenStep: UInt64?
     private let clockDelay: Duration
-    /// When tokens of the clock begin to count.
     private var clockBegins: Duration?
 
-    /// A gate that knows no period yet.
     package init(device: DeviceID, clockDelay: Duration = Self.clockDelay) {
         self.device = device
         self.clockDelay = clockDelay
@@ -176,7 +172,6 @@ package struct Gate: Sendable {
         throw .forged
     }
 
-    /// The client's nonce and the tag.
     private static func parse(_ serverName: String) -> (clientNonce: [UInt8], tag: [UInt8])? {
         // Reads bytes: a token is ASCII, and comparing characters costs many times more.
         let text = serverName.utf8

@@ -17,7 +17,6 @@ import FoundationEssentials
 ///
 /// The step is the number of whole ten minutes since 1970, big endian; one step more or less is tolerated.
 package enum GateToken {
-    /// How many bytes a gate nonce has.
     package static let nonceCount = 16
 
     /// How long one step of the clock is, in seconds.
@@ -25,14 +24,8 @@ package enum GateToken {
 
     /// How many random bytes the client adds, so that each token is good once.
     static let clientNonceCount = 16
-
-    /// How many bytes of the HMAC travel.
     static let tagCount = 16
-
-    /// How many characters of base32 a token has.
     package static let labelCount = 52
-
-    /// The suffix of the server name, behind the token.
     package static let suffix = ".baton.invalid"
 
     /// A server name for a device whose advertisement was opened.

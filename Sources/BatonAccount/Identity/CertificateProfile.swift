@@ -11,7 +11,6 @@ import X509
 /// Neither has key identifiers, so that a handshake has nothing in common with another account's. Times run from 2000
 /// to 9999, and no device checks them, because laptops have wrong clocks.
 enum CertificateProfile {
-    /// 2000-01-01T00:00:00Z.
     private static let notBefore = Date(timeIntervalSince1970: 946_684_800)
 
     /// 9999-12-31T23:59:59Z: RFC 5280, section 4.1.2.5, for a certificate without a well-defined end.
@@ -79,7 +78,6 @@ enum CertificateProfile {
         return Array(key.rawRepresentation)
     }
 
-    /// The Ed25519 key of a seed.
     static func signingKey(_ seed: SecretBytes) throws -> Curve25519.Signing.PrivateKey {
         try seed.withUnsafeBytes { try Curve25519.Signing.PrivateKey(rawRepresentation: $0) }
     }

@@ -6,7 +6,6 @@ import FoundationEssentials
 
 /// This device's own key and its certificates.
 package struct DeviceIdentity: Sendable {
-    /// The id of this device.
     package let id: DeviceID
 
     /// The 32 bytes of its Ed25519 public key.
@@ -51,7 +50,6 @@ package struct DeviceIdentity: Sendable {
         SecretDerivation.expand(SecretDerivation.extract(seed, salt: Array("baton/device".utf8)), "local-wrapping-key")
     }
 
-    /// The key that verifies the account's revocation lists.
     package var authorityKey: AuthorityKey {
         AuthorityKey(publicKey: CertificateProfile.publicKey(ofAuthority: authorityCertificate))
     }
@@ -73,7 +71,6 @@ package struct NewDevice: Sendable {
 
     private let seed: SecretBytes
 
-    /// A device with a new key.
     package init() throws(AccountError) {
         try self.init(seed: .random(count: 32))
     }

@@ -10,7 +10,6 @@ extension DeviceID {
         self.init(digest: Array(SHA256.hash(data: Array(subjectPublicKeyInfo))))
     }
 
-    /// The id of an Ed25519 key, from its 32 bytes.
     package init(ed25519PublicKey key: [UInt8]) {
         self.init(subjectPublicKeyInfo: Ed25519DER.subjectPublicKeyInfo(key))
     }
@@ -28,7 +27,6 @@ enum Ed25519DER {
         0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
     ]
 
-    /// The PKCS#8 form of a seed.
     static func privateKey(seed: SecretBytes) -> SecretBytes {
         SecretBytes(count: privateKeyHeader.count + seed.count) { target in
             target.copyBytes(from: privateKeyHeader)

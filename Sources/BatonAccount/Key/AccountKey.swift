@@ -5,10 +5,7 @@
 /// All secrets that the devices have in common are derived from it (see ``AccountSecrets``). The key is enough to add a
 /// device to the account. It is never made from a passphrase, and it is wiped when the last reference goes away.
 package struct AccountKey: Sendable, Equatable {
-    /// How many bytes the secret has.
     package static let secretCount = 20
-
-    /// The human-readable part of the text form.
     static let prefix: [UInt8] = Array("baton".utf8)
 
     /// The version of the text form that this code writes, and the only one it reads.
@@ -21,11 +18,8 @@ package struct AccountKey: Sendable, Equatable {
     static let groupSize = 4
     /// Groups of a whole key; the last one has three characters.
     static let groupCount = (dataCount + groupSize - 1) / groupSize
-
-    /// The secret itself.
     let secret: SecretBytes
 
-    /// A new account's key, from the system's random source.
     package init() {
         self.secret = .random(count: Self.secretCount)
     }
@@ -90,7 +84,6 @@ extension AccountKey {
         self.secret = secret
     }
 
-    /// Parses lower-case text without separators.
     private static func parse(compact text: UnsafeRawBufferPointer) throws(AccountKeyError) -> SecretBytes {
         guard !text.isEmpty else { throw .empty }
         let start = prefix.count + 1
@@ -158,20 +151,14 @@ extension AccountKey {
 ///
 /// Groups are counted from 1, behind `baton1`. No case carries a character of the key.
 package enum AccountKeyError: Error, Equatable, CustomStringConvertible {
-    /// There is nothing but spaces and dashes.
     case empty
-    /// The text does not begin with `baton1`.
     case wrongPrefix
-    /// A character that no account key contains.
     case invalidCharacter(group: Int)
-    /// Too few or too many characters behind `baton1`.
     case wrongLength(found: Int, expected: Int)
     /// The checksum does not fit. `group` is where the mistake is when a single character is wrong, otherwise nil.
     case mistyped(group: Int?)
-    /// The text is whole, but of a version that this program does not know.
     case unknownVersion(UInt8)
 
-    /// One sentence that names the mistake and the next step.
     package var description: String {
         switch self {
         case .empty:

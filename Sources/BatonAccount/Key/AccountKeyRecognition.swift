@@ -54,7 +54,6 @@ extension AccountKey {
         return nil
     }
 
-    /// Cuts a key that was typed in one row into groups.
     private static func cut(_ row: Substring) -> [Substring] {
         let row = row.prefix(dataCount)
         return stride(from: 0, to: row.count, by: groupSize).map { row.dropFirst($0).prefix(groupSize) }

@@ -18,7 +18,6 @@ import FoundationEssentials
 package struct AccountSecrets: Sendable {
     private let pseudoRandomKey: SecretBytes
 
-    /// Derives the secrets of a key.
     package init(_ key: AccountKey) {
         pseudoRandomKey = SecretDerivation.extract(key.secret, salt: Array("baton/1".utf8))
     }
@@ -63,16 +62,13 @@ package struct AccountSecrets: Sendable {
     /// all lists of one number.
     func joiningKey(generation: UInt32) -> SecretBytes { expand("joining/\(generation)") }
 
-    /// HKDF-Expand to 32 bytes.
     private func expand(_ label: String) -> SecretBytes { SecretDerivation.expand(pseudoRandomKey, label) }
 }
 
 /// Eight bytes that tell one account from another, on this device only: they never cross the network.
 package struct AccountID: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-    /// The eight bytes, read big endian.
     package let rawValue: UInt64
 
-    /// An id from its eight bytes, read big endian.
     package init(rawValue: UInt64) {
         self.rawValue = rawValue
     }
@@ -83,7 +79,6 @@ package struct AccountID: RawRepresentable, Sendable, Hashable, CustomStringConv
         self.rawValue = value
     }
 
-    /// Sixteen lower-case hexadecimal digits.
     package var description: String {
         let digits = String(rawValue, radix: 16)
         return String(repeating: "0", count: 16 - digits.utf8.count) + digits
@@ -92,10 +87,7 @@ package struct AccountID: RawRepresentable, Sendable, Hashable, CustomStringConv
 
 /// The keys that all devices of an account hold until one is revoked; a revocation begins the next generation.
 package struct GenerationKeys: Sendable, Equatable {
-    /// How many bytes each key has.
     static let keyCount = 32
-
-    /// Which generation, and under which list.
     package let id: GenerationID
 
     /// `K_adv[g]`: opens and seals advertisements.
@@ -106,8 +98,6 @@ package struct GenerationKeys: Sendable, Equatable {
 
     /// `K_join[g]`: hides the list's digest in the salt of advertisements; nil for generation 0.
     let joining: SecretBytes?
-
-    /// The generation's number, from 0.
     package var generation: UInt32 { id.number }
 }
 

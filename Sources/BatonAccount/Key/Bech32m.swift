@@ -6,8 +6,6 @@
 enum Bech32m {
     /// The 32 characters of the data part, in the order of their values; `1`, `b`, `i` and `o` are not among them.
     static let alphabet: [UInt8] = Array("qpzry9x8gf2tvdw0s3jn54khce6mua7l".utf8)
-
-    /// How many characters the checksum has.
     static let checksumCount = 6
 
     /// The longest text BIP 350 allows; the checksum's guarantee ends there.
@@ -28,7 +26,6 @@ enum Bech32m {
         return state.value == finalState
     }
 
-    /// The six checksum values for a prefix and the values of its data part.
     static func checksum(prefix: some Sequence<UInt8>, values: some Sequence<UInt8>) -> [UInt8] {
         var state = State(prefix: prefix)
         for value in values { state.feed(value) }

@@ -84,7 +84,6 @@ package struct SealedAccountKey: Sendable, Equatable {
 extension SealedAccountKey {
     private static let encodedCount = header.count + 9 + saltCount + wrappedCount
 
-    /// The form on disk: 83 bytes.
     package var encoded: [UInt8] {
         var bytes = Self.header + [cost.logN]
         bytes.append(bigEndian: cost.r)

@@ -13,11 +13,8 @@ package struct Invitation: Sendable {
     /// the inviter has sent its key, and before any entry: from then on an attacker knows which digits it has.
     package static let maximumFailures = 3
 
-    /// What is to be done next.
     package enum Step: Sendable {
-        /// Send this to the joiner.
         case send(PairingMessage)
-        /// Ask the user for the digits on the joiner's screen.
         case ask
         /// Ask again: these are not its digits.
         case wrong(left: Int)
@@ -31,7 +28,6 @@ package struct Invitation: Sendable {
         case unconfirmed
         /// The invitation is over without a new device.
         case over(PairingEnd)
-        /// Nothing.
         case ignore
     }
 
@@ -46,7 +42,6 @@ package struct Invitation: Sendable {
     private var state = State.waiting
     private var failures = 0
 
-    /// An open invitation.
     package init() {}
 
     /// Whether a joiner may begin; another one is busy otherwise.
@@ -81,7 +76,6 @@ package struct Invitation: Sendable {
         }
     }
 
-    /// Takes six digits that the user typed.
     package mutating func enter(_ digits: String) -> Step {
         guard case .asking(let deviceKey, let keys, _) = state else { return .ignore }
         if digits == keys.digits {
@@ -147,7 +141,6 @@ package struct Invitation: Sendable {
 ///
 /// Port and addresses are in the record because discovery reads nothing else.
 package struct InvitationRecord: Sendable, Equatable {
-    /// The DNS-SD service type of invitations.
     package static let serviceType = "_baton-pair._tcp"
 
     private static let version = Array("v=1".utf8)
@@ -176,7 +169,6 @@ package struct InvitationRecord: Sendable, Equatable {
         guard port >= Advertisement.minimumPort, !addresses.isEmpty else { return nil }
     }
 
-    /// The strings of the record.
     package var strings: [[UInt8]] {
         var endpoints = Self.key
         endpoints.append(bigEndian: port)

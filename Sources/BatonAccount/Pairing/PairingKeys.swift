@@ -16,7 +16,6 @@ package struct PairingKeys: Sendable {
         case open, welcome, wrap, done
     }
 
-    /// The bytes that a seal adds.
     package static let overhead = 16
 
     /// The six digits that the joiner shows and the inviter asks for: a short authentication string.
@@ -66,10 +65,7 @@ package struct PairingKeys: Sendable {
 struct PairingContribution: Sendable {
     /// How many bytes a nonce, a public key and a commitment have.
     static let count = 32
-
-    /// The X25519 public key.
     let publicKey: [UInt8]
-    /// Random bytes.
     let nonce: [UInt8]
     private let privateKey: SecretBytes
 
@@ -88,7 +84,6 @@ struct PairingContribution: Sendable {
         Array(SHA256.hash(data: Array("baton pairing commitment/1".utf8) + publicKey + nonce))
     }
 
-    /// The hash over everything that both sides said.
     static func transcript(
         commitment: [UInt8], inviter: (publicKey: [UInt8], nonce: [UInt8]), joiner: (publicKey: [UInt8], nonce: [UInt8])
     ) -> [UInt8] {
@@ -123,7 +118,6 @@ struct PairingContribution: Sendable {
     }
 }
 
-/// The inviter's part of the exchange with one joiner.
 struct PairingInviter: Sendable {
     private let own: PairingContribution
     private let commitment: [UInt8]
@@ -135,7 +129,6 @@ struct PairingInviter: Sendable {
         self.own = own
     }
 
-    /// The answer to the commitment.
     var key: PairingMessage { .key(publicKey: own.publicKey, nonce: own.nonce) }
 
     /// Takes the opening of the commitment.
@@ -154,7 +147,6 @@ struct PairingInviter: Sendable {
     }
 }
 
-/// The joiner's part of the exchange.
 package struct PairingJoiner: Sendable {
     private let own: PairingContribution
     private let deviceKey: [UInt8]
@@ -169,7 +161,6 @@ package struct PairingJoiner: Sendable {
         self.own = own
     }
 
-    /// The first message.
     package var commit: PairingMessage { .commit(commitment) }
 
     private var commitment: [UInt8] { PairingContribution.commitment(publicKey: own.publicKey, nonce: own.nonce) }

@@ -4,7 +4,6 @@
 ///
 /// On the wire it is `u16 n | u8 type | n - 1 bytes`, big endian. The type is the raw value of ``Kind``.
 package enum PairingMessage: Sendable, Equatable {
-    /// The type of a message.
     package enum Kind: UInt8, Sendable {
         case commit = 1
         case key = 2
@@ -27,7 +26,6 @@ package enum PairingMessage: Sendable, Equatable {
     /// From either: the reason why the attempt ends.
     case end(PairingEnd)
 
-    /// The type.
     package var kind: Kind {
         switch self {
         case .commit: .commit
@@ -41,8 +39,6 @@ package enum PairingMessage: Sendable, Equatable {
 
     /// The most bytes of a sealed hand-over.
     package static let maximumWelcome = Int(UInt16.max) - 1
-
-    /// The protocol and its version, at the beginning of the first message.
     static let version = Array("baton pairing/1".utf8)
 
     /// The whole message, as it is sent.
@@ -64,25 +60,19 @@ package enum PairingMessage: Sendable, Equatable {
 
 /// Why an attempt or an invitation ended. An open set: a reason without a name here keeps its number.
 package struct PairingEnd: RawRepresentable, Sendable, Hashable {
-    /// The byte on the wire.
     package let rawValue: UInt8
 
-    /// A reason from its byte; every value is valid.
     package init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The other side speaks another version of this protocol.
     package static let version = PairingEnd(rawValue: 1)
     /// The inviter is busy with another joiner.
     package static let busy = PairingEnd(rawValue: 2)
-    /// Too many attempts failed.
     package static let digits = PairingEnd(rawValue: 3)
     /// The time of the invitation, or of one step, is over.
     package static let time = PairingEnd(rawValue: 4)
-    /// A person ended it.
     package static let turnedAway = PairingEnd(rawValue: 5)
-    /// A message broke the rules.
     package static let malformed = PairingEnd(rawValue: 6)
 }
 
@@ -90,18 +80,14 @@ package struct PairingEnd: RawRepresentable, Sendable, Hashable {
 package enum PairingError: Error, Equatable {
     /// The other side broke the rules, or somebody changed what it sent.
     case malformed
-    /// The other side speaks another version of this protocol.
     case version
-    /// The other side said why it ended the attempt.
     case ended(PairingEnd)
     /// The connection broke, or this side closed it.
     case disconnected
-    /// The other side did not answer in time.
     case timedOut
 }
 
 extension PairingMessage.Kind {
-    /// The possible sizes of a body, in bytes.
     fileprivate var bodySizes: ClosedRange<Int> {
         switch self {
         case .commit: 47...47

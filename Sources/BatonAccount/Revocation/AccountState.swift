@@ -20,8 +20,6 @@ package struct AccountState: Sendable, Equatable {
 
     /// The most bytes that the lists have together.
     package static let maximumSize = 56 << 10
-
-    /// The state of an account that has revoked no device.
     package static let initial = AccountState(lists: [])
 
     /// The lists: the highest number first, and those of one number by rising digest.
@@ -41,7 +39,6 @@ package struct AccountState: Sendable, Equatable {
     /// of them revoked may hold keys of another.
     package var isApart: Bool { lists.count > 1 }
 
-    /// Every device that was ever revoked.
     package var revoked: Set<DeviceID> { lists.reduce(into: []) { $0.formUnion($1.revoked) } }
 
     /// A number by which two devices compare their states. The upper half is ``number``, the lower half 32 bits of a
@@ -113,7 +110,6 @@ extension AccountState {
 
 /// A list and the keys of the generation that it begins.
 package struct GivenList: Sendable {
-    /// The list.
     package let list: RevocationList
 
     /// Its keys; nil if the list has not the highest number.
@@ -167,6 +163,5 @@ extension Account {
 
     private func isCurrent(_ list: RevocationList) -> Bool { list.number == state.number }
 
-    /// Whether a device was revoked.
     package func isRevoked(_ device: DeviceID) -> Bool { state.lists.contains { $0.revoked.contains(device) } }
 }

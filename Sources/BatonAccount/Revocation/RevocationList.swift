@@ -32,8 +32,6 @@ package struct RevocationList: Sendable, Hashable {
     private static let commitments = 3
     private static let signatureCount = 64
     private static let tailCount = commitments * commitmentCount + signatureCount
-
-    /// The longest encoding, in bytes.
     package static let maximumSize = headerCount + maximumDevices * DeviceID.count + tailCount
 
     /// Rises with each revocation. In this version it is the generation of keys that the list begins as well; a list
@@ -78,7 +76,6 @@ package struct RevocationList: Sendable, Hashable {
         self.encoded = bytes
     }
 
-    /// Reads a list and verifies its signature.
     package init(decoding bytes: [UInt8], authority: AuthorityKey) throws(RevocationError) {
         guard bytes.count >= Self.headerCount + Self.tailCount, bytes.count <= Self.maximumSize else {
             throw .malformed
@@ -150,24 +147,16 @@ package struct AuthorityKey: Sendable {
 
 /// Why a revocation list cannot be signed or taken.
 package enum RevocationError: Error, Equatable, CustomStringConvertible {
-    /// It is not the encoding of a list.
     case malformed
-    /// It was written by a later version of this program.
     case unknownFormat(UInt8)
-    /// The account's key did not sign it.
     case badSignature
     /// The keys that came with the list are missing, or differ from its commitments.
     case wrongKeys
-    /// It would have more devices than ``RevocationList/maximumDevices``.
     case tooManyDevices
-    /// The numbers are used up.
     case exhausted
-    /// It does not fit beside the lists that are held; see ``AccountState``.
     case tooLarge
-    /// A cryptographic operation failed, which only a broken installation explains.
     case cryptography(String)
 
-    /// One sentence that names the problem and, if Baton can know it, the next step.
     package var description: String {
         switch self {
         case .malformed: "this is not a revocation list"

@@ -17,8 +17,6 @@ package import SystemPackage
 package final class SecretBytes: @unchecked Sendable {  // reason: the memory is written only inside init
     private let base: UnsafeMutableRawPointer
     private let mapped: Int
-
-    /// How many bytes the secret has.
     package let count: Int
 
     /// Makes a secret of `count` bytes, written by `fill`.
@@ -57,7 +55,6 @@ package final class SecretBytes: @unchecked Sendable {  // reason: the memory is
         self.init(count: bytes.count) { $0.copyMemory(from: bytes) }
     }
 
-    /// Makes a secret of `count` bytes from the system's random source.
     package static func random(count: Int) -> SecretBytes {
         SecretBytes(count: count, filledBy: fillWithRandomBytes)
     }
@@ -87,10 +84,7 @@ extension SecretBytes: Equatable {
 }
 
 extension SecretBytes: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Always `<secret>`.
     package var description: String { "<secret>" }
-
-    /// Always `<secret>`.
     package var debugDescription: String { "<secret>" }
 
     /// A mirror without children, so that `dump` shows nothing either.
@@ -118,14 +112,10 @@ func randomBytes(_ count: Int) -> [UInt8] {
 
 /// Why a secret could not be read from a descriptor.
 package enum SecretReadingError: Error, Equatable, CustomStringConvertible {
-    /// There is more than the limit allows; nothing was kept.
     case tooLong(limit: Int)
-    /// The descriptor ended before its first byte.
     case nothingToRead
-    /// The system refused to read.
     case failed(Errno)
 
-    /// One sentence for the person who typed the input.
     package var description: String {
         switch self {
         case .tooLong(let limit): "the input is longer than \(limit) bytes"
@@ -141,7 +131,6 @@ extension SecretBytes {
         /// The first newline (not part of the secret), or the end of the input. Bytes behind the newline in the same
         /// read are dropped.
         case line
-        /// At the end of the input.
         case input
     }
 

@@ -32,7 +32,6 @@ enum SecretDerivation {
         }
     }
 
-    /// The hash of a masked key and of a message.
     private static func hash(
         _ key: UnsafeRawBufferPointer, _ mask: UInt8, _ message: UnsafeRawBufferPointer,
         into target: UnsafeMutableRawBufferPointer

@@ -15,16 +15,9 @@ package struct Account: Sendable {
         return generations.prefix(maximumKeys - 1) + generations.suffix(1)
     }
 
-    /// Which account, on this device only.
     package let id: AccountID
-
-    /// This device's key and certificates.
     package let identity: DeviceIdentity
-
-    /// The name this device shows to the account's other devices.
     package var deviceName: String
-
-    /// The revocation lists that hold.
     package internal(set) var state: AccountState = .initial
 
     /// The keys of the current generation and of the known older ones, newest first; never empty.

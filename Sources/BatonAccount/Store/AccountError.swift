@@ -6,7 +6,6 @@ package import SystemPackage
 ///
 /// Every description is one sentence for the user, with the next step if Baton can know it.
 package enum AccountError: Error, Equatable, CustomStringConvertible {
-    /// There is no account in the folder.
     case noAccount
     /// This device has an account. `isSame` says whether the given key belongs to it.
     case accountExists(isSame: Bool)
@@ -14,22 +13,14 @@ package enum AccountError: Error, Equatable, CustomStringConvertible {
     case nodeRunning
     /// Another process has locked the folder that the account is in, as commands do while they write.
     case busy(path: FilePath, seconds: Int)
-    /// Others than the owner can read the file or folder.
     case exposed(path: FilePath, isFolder: Bool)
-    /// The file or folder belongs to another user.
     case foreign(path: FilePath)
-    /// A file has other content than this program writes.
     case damaged(path: FilePath, reason: String)
-    /// The account was written by a later version of this program.
     case unknownFormat(path: FilePath, format: Int)
-    /// The device name cannot be used.
     case invalidDeviceName(reason: String)
-    /// The system refused.
     case system(doing: String, path: FilePath, error: Errno)
-    /// A cryptographic operation failed, which only a broken installation explains.
     case cryptography(String)
 
-    /// One sentence that names the problem and the next step.
     package var description: String {
         switch self {
         case .noAccount:

@@ -4,7 +4,6 @@ import BatonProtocol
 import FoundationEssentials
 import SystemPackage
 
-/// The names in an account's folder.
 enum AccountFile {
     static let record = "account.json"
     static let privateKey = "device-key.der"
@@ -93,14 +92,12 @@ struct AccountRecord {
 }
 
 extension AccountFolder {
-    /// Writes a file without secrets.
     func write(_ name: String, _ bytes: [UInt8]) throws(AccountError) {
         try bytes.withUnsafeBufferPointer { bytes throws(AccountError) in
             try write(name, UnsafeRawBufferPointer(bytes))
         }
     }
 
-    /// Writes a file that is a secret.
     func write(_ name: String, _ secret: SecretBytes) throws(AccountError) {
         try secret.withUnsafeBytes { bytes throws(AccountError) in try write(name, bytes) }
     }

@@ -16,7 +16,6 @@ struct AccountFolder: ~Copyable {
     let path: FilePath
     private let descriptor: Int32
 
-    /// Opens the folder, or returns nil when there is none.
     static func open(_ path: FilePath, checkingAccess: Bool = true) throws(AccountError) -> AccountFolder? {
         let descriptor = retrying { Glibc.open(path.string, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         guard descriptor >= 0 else {
@@ -76,7 +75,6 @@ struct AccountFolder: ~Copyable {
         try system("write", path) { () throws(Errno) in try DurableFile.synchronize(descriptor) }
     }
 
-    /// The names in the folder, without `.` and `..`.
     func names() throws(AccountError) -> [String] {
         try system("read", path) { () throws(Errno) in try DurableFile.names(in: descriptor) }
     }
@@ -134,7 +132,6 @@ private func checkAccess(of descriptor: Int32, path: FilePath, kind: mode_t) thr
     guard status.st_mode & 0o077 == 0 else { throw .exposed(path: path, isFolder: kind == S_IFDIR) }
 }
 
-/// Turns a result below zero into the error in `errno`.
 func check(_ result: some BinaryInteger, _ doing: String, _ path: FilePath) throws(AccountError) {
     guard result >= 0 else { throw .system(doing: doing, path: path, error: Errno(rawValue: errno)) }
 }
@@ -150,7 +147,6 @@ func system<Value>(
     }
 }
 
-/// Repeats a call that a signal interrupted.
 func retrying(_ call: () -> Int32) -> Int32 {
     while true {
         let result = call()

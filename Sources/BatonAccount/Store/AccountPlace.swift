@@ -68,7 +68,6 @@ extension AccountStore {
         parent.appending(leftoverPrefix + purpose + "-" + Base32.encode(randomBytes(5)))
     }
 
-    /// The folder that the account's folder is in.
     var parent: FilePath {
         let parent = folder.removingLastComponent()
         return parent.isEmpty ? "." : parent
@@ -85,7 +84,6 @@ extension AccountStore {
         }
     }
 
-    /// Overwrites and removes a folder of files.
     func removeWiped(_ path: FilePath) throws(AccountError) {
         try AccountFolder.open(path, checkingAccess: false)?.wipe()
         let result = rmdir(path.string)
@@ -114,5 +112,4 @@ func rename(_ source: FilePath, to target: FilePath) -> Int32 {
     Glibc.rename(source.string, target.string)
 }
 
-/// The number the last failed system call left behind.
 func systemErrorNumber() -> Int32 { errno }

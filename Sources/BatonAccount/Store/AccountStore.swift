@@ -26,7 +26,6 @@ package struct AccountStore: Sendable {
     /// Where the account is; the folder itself appears when this device makes or joins an account.
     package let folder: FilePath
 
-    /// The account in a folder, which need not exist.
     package init(folder: FilePath) {
         self.folder = folder
     }

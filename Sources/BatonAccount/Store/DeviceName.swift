@@ -6,7 +6,6 @@ import Glibc
 ///
 /// It travels only inside the sealed advertisement and inside TLS, never in a certificate.
 package enum DeviceName {
-    /// The longest name, in bytes of UTF-8.
     package static let maximumCount = 63
 
     /// Checks a name that a person chose, and trims the spaces around it.

@@ -9,6 +9,5 @@ extension FormerNames: Codable {
         for name in try [String](from: decoder) where (try? DeviceName.validated(name)) == name { add(name) }
     }
 
-    /// Writes the names.
     package func encode(to encoder: any Encoder) throws { try names.encode(to: encoder) }
 }

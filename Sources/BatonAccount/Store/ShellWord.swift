@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Words of shell commands that people copy.
 package enum ShellWord {
     /// Returns a text as one word of a POSIX shell, quoted if it needs to be.
     package static func quoted(_ text: String) -> String {

@@ -19,7 +19,6 @@ package struct NodeSettings: Sendable, Hashable {
     /// The line of the port, from 1; 0 if there is none.
     private var line = 0
 
-    /// The file in a home.
     package static func path(in home: Home) -> FilePath {
         FilePath(home.configurationFolder).appending("node")
     }
@@ -48,7 +47,6 @@ package struct NodeSettings: Sendable, Hashable {
         }
     }
 
-    /// Parses the content of the file.
     package init(parsing content: [UInt8]) throws(ConfigurationError) {
         for (index, bytes) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
             let line = String(decoding: bytes, as: UTF8.self)

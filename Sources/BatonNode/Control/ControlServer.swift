@@ -26,7 +26,6 @@ final class ControlServer {
         self.logger = logger
     }
 
-    /// Begins to serve.
     func start(_ service: ControlService) {
         listener.start(
             onTrouble: { [logger] in logger.warning("applications cannot connect at the moment: \($0)") },

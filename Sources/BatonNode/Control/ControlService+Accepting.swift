@@ -11,7 +11,6 @@ import Logging
 import SwiftProtobuf
 import SystemPackage
 
-/// Accepts activities of other devices for the user.
 extension ControlService {
     func accept(
         _ request: WireAcceptRequest, on stream: BatonTransport.Stream

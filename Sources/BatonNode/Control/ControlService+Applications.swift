@@ -7,7 +7,6 @@ import BatonProtocol
 import BatonTransport
 import SwiftProtobuf
 
-/// Answers applications that continue activities.
 extension ControlService {
     /// An application runs for as long as its stream is open.
     func register(

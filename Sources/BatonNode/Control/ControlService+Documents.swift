@@ -8,7 +8,6 @@ import BatonTransport
 import SwiftProtobuf
 import SystemPackage
 
-/// Answers applications about documents and files.
 extension ControlService {
     /// Bytes of the document of an activity that the application continues, whether they have arrived or not.
     func documentRead(
@@ -41,7 +40,6 @@ extension ControlService {
         }
     }
 
-    /// May the application use this file?
     func access(
         _ request: WireAccessRequest, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {

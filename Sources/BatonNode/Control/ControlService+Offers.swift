@@ -7,7 +7,6 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 
-/// The offers of applications to the other devices.
 extension ControlService {
     func offer(
         _ activity: OfferedActivity, from application: Connection, on stream: BatonTransport.Stream

@@ -22,7 +22,6 @@ package enum Cause: String, CaseIterable, Sendable {
     case noMulticast, twoSubnets, blocked5353There, avahiThere
     case clocksApart
 
-    /// The question whose answer it is.
     package var check: Check {
         switch self {
         case .noAccount, .unusableAccount: .account

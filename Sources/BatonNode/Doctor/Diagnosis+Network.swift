@@ -5,7 +5,6 @@ package import BatonDiscovery
 import BatonEventLoop
 import Glibc
 
-/// The network around this machine.
 extension Diagnosis {
     /// Judges whether multicast DNS passes, and who else is there.
     ///

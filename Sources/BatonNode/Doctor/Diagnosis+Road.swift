@@ -6,7 +6,6 @@ import BatonEventLoop
 package import BatonMessages
 import BatonProtocol
 
-/// The road to one device.
 extension Diagnosis {
     /// Clocks that differ by this are apart: 2 minutes. Activities and rules of time are told by it.
     private static let clockTolerance: Int64 = 120_000

@@ -9,7 +9,6 @@ package struct Finding: Sendable, Hashable {
         case notMeasured
     }
 
-    /// The question that it answers.
     package let check: Check
     package let result: Result
     /// One sentence for people, without a full stop.

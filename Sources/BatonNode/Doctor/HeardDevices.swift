@@ -7,14 +7,12 @@ package import BatonProtocol
 
 /// The devices whose advertisements the doctor heard. Reading them changes no state of the account.
 package struct HeardDevices: Sendable {
-    /// A device of the account.
     package struct Device: Sendable {
         /// The TXT record, sealed.
         package let record: [UInt8]
         package let advertisement: Advertisement
         /// Whether its keys are of an older generation than this device's.
         let isOutdated: Bool
-        /// The sources of the packets.
         package internal(set) var sources: Set<IPAddress>
         /// Whether it came by multicast. Else it answered a unicast question.
         package internal(set) var isMulticast: Bool

@@ -6,7 +6,6 @@ import Glibc
 
 /// The interfaces of this machine, and which of them multicast DNS has to pass.
 package struct LocalNetwork: Sendable {
-    /// The addresses of this machine.
     package var addresses: [InterfaceAddress] = []
     /// The indices of the interfaces that the default routes take.
     var outward: Set<UInt32> = []

@@ -14,7 +14,6 @@ package struct MachineFacts: Sendable {
     struct Exposure: Sendable, Hashable {
         let path: FilePath
         let owner: UInt32
-        /// The permission bits.
         let mode: UInt32
         let kind: Kind
 
@@ -44,8 +43,6 @@ package struct MachineFacts: Sendable {
     package static let watches = 16
     /// Less space than this counts as a full disk: 16 MiB.
     static let leastSpace: UInt64 = 16 << 20
-
-    /// The user who runs the doctor.
     var user = geteuid()
     /// Nil if the account can be used.
     var accountError: AccountError?

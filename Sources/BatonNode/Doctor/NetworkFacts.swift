@@ -11,7 +11,6 @@ package struct NetworkFacts: Sendable {
     /// The users of the programs that answer multicast DNS beside the responder.
     var otherResponders: [String] = []
     var isAvahiInstalled = true
-    /// The packet filter of this machine. It only chooses the remedy.
     package var filter = PacketFilter.unknown
 
     package init() {}

@@ -11,7 +11,6 @@ package enum PacketFilter: Sendable, Hashable {
     case nftables(input: Chain?, output: Chain?)
     case unknown
 
-    /// A chain of nftables.
     package struct Chain: Sendable, Hashable {
         let family: String
         let table: String

@@ -7,9 +7,7 @@ package import BatonProtocol
 
 /// The facts that the doctor found out on the road to one device. ``Diagnosis/road(_:heard:devices:)`` judges it.
 package struct RoadFacts: Sendable {
-    /// The device.
     package var device: DeviceID
-    /// Its name, for people.
     package var name: String
     /// Whether a revocation list of this device names it.
     package var isRevoked: Bool
@@ -27,7 +25,6 @@ package struct RoadFacts: Sendable {
     /// minutes, so that a refusal of an older port or by an older key says nothing.
     package var isFresh: Bool
 
-    /// The way to an address.
     package struct Route: Sendable, Hashable {
         /// The interface that packets take.
         let interface: String
@@ -82,7 +79,6 @@ package enum Measured<Value: Sendable>: Sendable {
     case value(Value)
     case missing(String)
 
-    /// The fact, if there is one.
     package var value: Value? {
         if case .value(let value) = self { value } else { nil }
     }

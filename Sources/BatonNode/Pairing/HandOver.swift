@@ -8,7 +8,6 @@ import SwiftProtobuf
 
 /// The content of a hand-over, checked and not stored yet.
 package struct HandedOver: Sendable {
-    /// The new device's part of the account.
     package let account: Account
     /// The name of the device that invited it, as that one says.
     package let inviterName: String

@@ -7,7 +7,6 @@ package import SystemPackage
 
 /// Announces an invitation on the local network, so that joiners find it without an address.
 package struct InvitationAnnouncement: Sendable {
-    /// A change that the user is told about.
     package enum Event: Sendable, Equatable {
         /// Joiners can find the invitation. The tag tells it from others: four lower-case letters and digits.
         case announced(tag: String)

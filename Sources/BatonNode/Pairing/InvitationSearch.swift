@@ -15,7 +15,6 @@ package struct FoundInvitation: Sendable, Equatable {
 
 /// Looks for invitations on the local network.
 package struct InvitationSearch: Sendable {
-    /// A change that the user is told about.
     package enum Event: Sendable, Equatable {
         /// The invitations that are announced now, in the order in which they were seen.
         case found([FoundInvitation])

@@ -12,13 +12,11 @@ import SwiftProtobuf
 /// It asks about one joiner at a time. Others are told that it is busy.
 @ControlLoop
 package final class InvitationServer {
-    /// A change that the user is told about.
     package enum Event: Sendable {
         /// A joiner shows six digits; answer with ``InvitationServer/enter(_:)`` or ``InvitationServer/turnAway()``.
         case asked
         /// These were not its digits; answer again.
         case wrong(left: Int)
-        /// The joiner is gone.
         case lost(left: Int)
         /// The digits were right, and the device has what it needs to join.
         case right(DeviceID)
@@ -46,7 +44,6 @@ package final class InvitationServer {
 
     /// The events, at most one for each call and each message.
     package nonisolated let events: AsyncStream<Event>
-    /// The port that joiners reach.
     package nonisolated let port: UInt16
     /// Where joiners reach this machine, the likeliest first.
     package nonisolated let addresses: [SocketAddress]

@@ -9,7 +9,6 @@ import BatonTransport
 /// The way that leads to the other end of a connection.
 struct Route: Sendable {
     let remote: IPAddress?
-    /// The interfaces that lead there.
     let interfaces: Set<String>
 
     /// Finds the way that the kernel has now. The connection's own address says nothing: the other side may have chosen
@@ -106,7 +105,6 @@ extension Handoff.Plan {
 }
 
 extension HandoffError {
-    /// The user's policy refuses an activity.
     init(refusedBy rule: AcceptPolicy.Rule) {
         self.init(.refused, "the accept policy of this device refuses it. Line \(rule.line): \(rule)")
     }

@@ -14,7 +14,6 @@ package enum AcceptPolicyFile {
     /// The consequence of a mistake in the file, for people.
     package static let meaningOfMistake = "until it is fixed, its rules accept nothing and only refuse"
 
-    /// The file in a home.
     package static func path(in home: Home) -> FilePath {
         FilePath(home.configurationFolder).appending("accept-policy")
     }
