@@ -38,7 +38,7 @@ struct AccountInviteCommand: AsyncParsableCommand {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         do {
             let server = try await Self.server(keyFile?.path, store)
-            let announcement = try InvitationAnnouncement(of: server)
+            let announcement = try InvitationDiscovery(announcing: server)
             var dialogue = InvitationDialogue(server, announcement, in: try store.load().id)
             do {
                 try await dialogue.run()
@@ -64,7 +64,7 @@ struct AccountInviteCommand: AsyncParsableCommand {
 private struct InvitationDialogue {
     private enum Input: Sendable {
         case event(InvitationServer.Event)
-        case announcement(InvitationAnnouncement.Event)
+        case announcement(InvitationDiscovery.Event)
         /// Nil at the end of standard input.
         case line(String?)
         case interrupt
@@ -75,10 +75,10 @@ private struct InvitationDialogue {
     private static let addressesShown = 3
 
     private let server: InvitationServer
-    private let announcement: InvitationAnnouncement
+    private let announcement: InvitationDiscovery
     private let account: AccountID
     /// The last event of the announcement that the user was told of.
-    private var said: InvitationAnnouncement.Event?
+    private var said: InvitationDiscovery.Event?
     /// Whether a question is open. A line that comes at another time is not taken for digits.
     private var isAsking = false
     /// Whether the digits were right, so that nobody is needed here any more.
@@ -86,7 +86,7 @@ private struct InvitationDialogue {
     /// Whether other digits than a joiner's were typed.
     private var hadWrongDigits = false
 
-    init(_ server: InvitationServer, _ announcement: InvitationAnnouncement, in account: AccountID) {
+    init(_ server: InvitationServer, _ announcement: InvitationDiscovery, in account: AccountID) {
         self.server = server
         self.announcement = announcement
         self.account = account
@@ -135,7 +135,7 @@ private struct InvitationDialogue {
         }
     }
 
-    private mutating func take(_ event: InvitationAnnouncement.Event) {
+    private mutating func take(_ event: InvitationDiscovery.Event) {
         // It would come into the middle of a question. A joiner has found the invitation by then.
         guard !isAsking, event != said else { return }
         said = event
@@ -143,6 +143,7 @@ private struct InvitationDialogue {
         case .announced(let tag): Output.say("On the network, this invitation is \(tag).")
         case .unavailable(let reason):
             Output.say("The new device needs that address, since this invitation is not announced.\n\(reason)")
+        case .found: break
         }
     }
 

@@ -123,7 +123,7 @@ extension CommandError {
 /// Finds the invitation of another device on the network, and lets the user choose if there are several.
 enum InvitationFinder {
     private enum Input: Sendable {
-        case search(InvitationSearch.Event)
+        case search(InvitationDiscovery.Event)
         /// Nothing was found for a while.
         case hint
         /// The first one was found a while ago.
@@ -137,7 +137,7 @@ enum InvitationFinder {
 
     static func find() async throws -> [SocketAddress] {
         Output.say("Looking for an invitation: run `baton account invite` on a device of yours.")
-        let search = try InvitationSearch()
+        let search = try InvitationDiscovery()
         let found: [FoundInvitation]
         do {
             found = try await look(with: search)
@@ -149,7 +149,7 @@ enum InvitationFinder {
         return try await choose(from: found).addresses
     }
 
-    private static func look(with search: InvitationSearch) async throws -> [FoundInvitation] {
+    private static func look(with search: InvitationDiscovery) async throws -> [FoundInvitation] {
         let (inputs, feed) = AsyncStream<Input>.makeStream()
         var tasks: [Task<Void, any Error>] = [
             Task { await search.run { feed.yield(.search($0)) } },
@@ -186,7 +186,7 @@ enum InvitationFinder {
                     """)
             case .settled where !found.isEmpty:
                 return found
-            case .hint, .settled:
+            case .hint, .settled, .search(.announced):
                 break
             }
         }

@@ -57,7 +57,7 @@ final class PairingSocket {
                 socket.pauseReading(false)
             }
         } onCancel: {
-            Task { await self.close() }
+            ControlLoop.execute { self.close() }
         }
         let message = try result.get()
         if case .end(let reason) = message { throw .ended(reason) }

@@ -13,9 +13,11 @@ package struct FoundInvitation: Sendable, Equatable {
     package let addresses: [SocketAddress]
 }
 
-/// Looks for invitations on the local network.
-package struct InvitationSearch: Sendable {
+/// Announces an invitation on the local network, or looks for those of others.
+package struct InvitationDiscovery: Sendable {
     package enum Event: Sendable, Equatable {
+        /// Joiners can find the invitation. The tag tells it from others: see ``FoundInvitation/tag``.
+        case announced(tag: String)
         /// The invitations that are announced now, in the order in which they were seen.
         case found([FoundInvitation])
         /// The DNS-SD responder does not answer; the reason is a sentence. It is tried again.
@@ -38,22 +40,32 @@ package struct InvitationSearch: Sendable {
     }
 
     private let discovery: ServiceDiscovery
+    /// What is announced; nil to look for the invitations of others.
+    private let own: InvitationRecord?
 
-    /// A search that does nothing before ``run(telling:)``.
+    /// A discovery that does nothing before ``run(telling:)``.
     ///
+    /// - Parameter server: the invitation that is announced; nil, the default, looks for those of others.
     /// - Throws: `Errno` if the system has no thread to give.
-    package init() throws(Errno) {
-        discovery = try .ofInvitations()
+    package init(announcing server: InvitationServer? = nil) throws(Errno) {
+        var configuration = DiscoveryConfiguration()
+        configuration.serviceType = InvitationRecord.serviceType
+        discovery = ServiceDiscovery(
+            configuration: configuration, loop: ControlLoop.loop, executor: try BlockingExecutor(name: "invitations"))
+        own = server.map { InvitationRecord(port: $0.port, addresses: Announcer.ownAddresses()) }
     }
 
-    /// Looks until ``stop()``. Call once.
+    /// Announces or looks until ``stop()``. Call once.
     package func run(telling tell: @Sendable (Event) -> Void) async {
+        if let own { try? discovery.publish(txt: own.strings) }
         await discovery.start()
         var seen: [Seen] = []
         for await event in discovery.events {
             switch event {
+            case .registered(let instance): tell(.announced(tag: InvitationRecord.tag(of: instance)))
+            case .rotationDue: if let own { try? discovery.rotate(txt: own.strings) }
             case .record(let instance, let interface, let txt):
-                guard let record = TextRecord.decode(txt).flatMap(InvitationRecord.init(decoding:)) else {
+                guard own == nil, let record = TextRecord.decode(txt).flatMap(InvitationRecord.init(decoding:)) else {
                     discovery.reject(instance)
                     continue
                 }
@@ -70,16 +82,15 @@ package struct InvitationSearch: Sendable {
                 tell(.found(seen.map(\.invitation)))
             case .removed(let instance):
                 seen.removeAll { $0.instance == instance }
-                tell(.found(seen.map(\.invitation)))
-            case .responder(.unavailable(let reason, _)):
-                tell(.unavailable(reason))
-            case .registered, .rotationDue, .responder(.idle), .responder(.running):
-                break
+                if own == nil { tell(.found(seen.map(\.invitation))) }
+            case .responder(.unavailable(let reason, _)): tell(.unavailable(reason))
+            case .responder(.idle), .responder(.running): break
             }
         }
     }
 
-    /// Ends the search. If the responder hangs, this waits for the call that is under way.
+    /// Withdraws what is announced, and ends the search. If the responder hangs, this waits for the call that is under
+    /// way.
     package func stop() async {
         await discovery.stop()
     }
