@@ -3,6 +3,7 @@
 import BatonCore
 import BatonEventLoop
 import BatonProtocol
+import BatonTestSupport
 import Testing
 
 @testable import BatonAccount

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonAccount
+import BatonEventLoop
 
 package import BatonProtocol
 package import struct SystemPackage.FilePath
@@ -102,5 +103,21 @@ package struct TLSMaterial: Sendable {
 extension DeviceIdentity {
     package var tlsMaterial: TLSMaterial {
         TLSMaterial(authorityCertificate: authorityCertificate, certificate: certificate, privateKey: privateKey)
+    }
+}
+
+extension AccountStore {
+    /// Makes this device one of the account's, without a look for revocations.
+    @discardableResult
+    package func join(_ key: AccountKey, deviceName: String? = nil) throws(AccountError) -> Account {
+        try finish(begin(key, deviceName: deviceName).account)
+    }
+}
+
+extension NetworkAddress {
+    /// An address from its usual text, without interface; nil for anything else.
+    package init?(_ text: String) {
+        guard let address = IPAddress(text) else { return nil }
+        self.init(bytes: address.bytes)
     }
 }

@@ -2,18 +2,8 @@
 
 import BatonProtocol
 
-/// The plain text of an advertisement, before it is signed and sealed. It always has 388 bytes.
-///
-///     u8 format = 1 | 32 public key | u64 epoch | u64 sequence | u16 time to live | u16 port | 16 gate nonce
-///     u8 other activities | u8 state: 0 idle, 1 with an activity
-///     u8 length | device name
-///     u8 count | count times: u8 family (4 or 6) | 4 or 16 bytes
-///     with an activity: 16 id | u32 version | u8 flags | u64 document size | u32 age | 8 team tag
-///                       u8 length | type | u8 length | title
-///     zeros
-///
-/// Numbers are big endian. The bytes behind the last field are zero in this version, and receivers ignore them, so that
-/// a later version can add fields.
+/// The plain text of an advertisement, before it is signed and sealed: see the article *Advertisement* of
+/// `BatonProtocol`. It always has 388 bytes.
 enum AdvertisementCodec {
     /// The layout that this code writes, and the only one it reads.
     static let format: UInt8 = 1

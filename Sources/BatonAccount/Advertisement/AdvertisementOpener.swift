@@ -109,14 +109,12 @@ package struct AdvertisementSealer: Sendable {
 /// The salt of an advertisement, from which a joining device learns under which list it was sealed.
 ///
 /// The keys of generation `g >= 1` depend on the digest of the list that began the generation. A device that has the
-/// account key and has met no other device does not know that digest. From generation 1 on, the 16 bytes of salt are
-/// therefore, with 8 random bytes r,
+/// account key and has met no other device does not know that digest. From generation 1 on, the salt hides it under
+/// `K_join[g]`: see the article *Advertisement* of `BatonProtocol`.
 ///
-///     r | digest XOR HMAC-SHA256(K_join[g], "joining-salt/1" || r)[0..<8]
-///
-/// and 16 random bytes in generation 0. Without `K_join[g]` both look random, and the salts of two periods have nothing
-/// in common. A revoked device holds no `K_join` of a later generation. It can get one only through a list that was
-/// signed on a device that had not heard of the revocation, and then it learns a digest and no key.
+/// Without `K_join[g]` all salts look random, and those of two periods have nothing in common. A revoked device holds no
+/// `K_join` of a later generation. It can get one only through a list that was signed on a device that had not heard of
+/// the revocation, and then it learns a digest and no key.
 enum JoiningSalt {
     private static let randomCount = 8
     private static let label = Array("joining-salt/1".utf8)

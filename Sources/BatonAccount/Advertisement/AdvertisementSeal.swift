@@ -4,12 +4,7 @@ import BatonProtocol
 import Crypto
 import FoundationEssentials
 
-/// The sealed form of an advertisement. It always has 496 bytes.
-///
-///     16 salt S | 12 nonce | AES-256-GCM of (388 plain text | 64 signature) | 16 tag
-///
-/// The key is HKDF-SHA256(salt S, K_adv[g], "advertisement-seal/1", 32 bytes), the nonce is random, and there is no
-/// additional data. The signature is Ed25519 by the device's key over "baton advertisement/1", S, plain text.
+/// The sealed form of an advertisement: see the article *Advertisement* of `BatonProtocol`. It always has 496 bytes.
 enum AdvertisementSeal {
     static let saltCount = 16
     private static let nonceCount = 12

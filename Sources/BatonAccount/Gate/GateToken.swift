@@ -6,16 +6,7 @@ import FoundationEssentials
 
 /// The token with which a dialling device shows, in the very first packet, that it belongs to the account.
 ///
-/// It travels as the TLS server name: `base32(cn || tag).baton.invalid`, with 16 random bytes `cn` and
-///
-///     tag = HMAC-SHA256(K_gate[g], "gate/1" || server device id || gate nonce || cn)[0..<16]
-///
-/// The gate nonce comes from the server's advertisement. Without an advertisement, the token binds the server to the
-/// time instead:
-///
-///     tag = HMAC-SHA256(K_gate[g], "gate-time/1" || server device id || u64 step || cn)[0..<16]
-///
-/// The step is the number of whole ten minutes since 1970, big endian; one step more or less is tolerated.
+/// It travels as the TLS server name. The article *Gate* of `BatonProtocol` has its form.
 package enum GateToken {
     package static let nonceCount = 16
 

@@ -6,15 +6,7 @@ import FoundationEssentials
 
 /// The secrets that the devices of an account share, all derived from the account key.
 ///
-/// HKDF is RFC 5869 with SHA-256. Labels are ASCII. `<g>` is the generation in decimal, and `<d>` the digest of the
-/// revocation list that began it, 16 hexadecimal digits. Generation 0 has no list: its labels end after `<g>`.
-///
-///     PRK        = HKDF-Extract(salt "baton/1", secret)
-///     CA key     = Ed25519 seed: HKDF-Expand(PRK, "ca-ed25519", 32)
-///     account id = HKDF-Expand(PRK, "account-id", 32)[0..<8]
-///     K_adv[g]   = HKDF-Expand(PRK, "advertisement/<g>/<d>", 32)
-///     K_gate[g]  = HKDF-Expand(PRK, "gate/<g>/<d>", 32)
-///     K_join[g]  = HKDF-Expand(PRK, "joining/<g>", 32), from g = 1; see ``JoiningSalt``
+/// The article *AccountAndKeys* of `BatonProtocol` has the derivations.
 package struct AccountSecrets: Sendable {
     private let pseudoRandomKey: SecretBytes
 

@@ -134,12 +134,7 @@ package struct Invitation: Sendable {
 
 /// What an invitation announces on the network: where the inviter listens, and no name of a host, a user or an account.
 ///
-/// Its TXT record (RFC 6763, section 6) has the strings
-///
-///     "v=1"
-///     "a=" | u16 port | u8 count | count times: u8 family | address
-///
-/// Port and addresses are in the record because discovery reads nothing else.
+/// The article *Pairing* of `BatonProtocol` has its TXT record.
 package struct InvitationRecord: Sendable, Equatable {
     package static let serviceType = "_baton-pair._tcp"
 

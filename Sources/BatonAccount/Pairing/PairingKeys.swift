@@ -3,13 +3,7 @@
 import Crypto
 import FoundationEssentials
 
-/// The values that both sides of an attempt derive from their exchange.
-///
-///     c     = SHA-256("baton pairing commitment/1" | pk_J | r_J)
-///     T     = SHA-256("baton pairing transcript/1" | c | pk_I | r_I | pk_J | r_J)
-///     PRK   = HKDF-Extract(salt T, X25519(own private key, other public key))
-///     d     = HKDF-Expand(PRK, "pairing digits/1", 32)
-///     K_use = HKDF-Expand(PRK, "pairing <use>/1", 32)
+/// The values that both sides of an attempt derive from their exchange: see the article *Pairing* of `BatonProtocol`.
 package struct PairingKeys: Sendable {
     /// The purpose of a key. Each key seals one message.
     package enum Use: String, Sendable {

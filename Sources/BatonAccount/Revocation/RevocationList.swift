@@ -7,14 +7,7 @@ import FoundationEssentials
 /// A signed list of the devices that no longer belong to the account.
 ///
 /// The account key signs the next list; see ``AccountState``. A value is always genuine: it was signed here, or its
-/// signature was verified when it was decoded. The encoding, numbers big endian:
-///
-///     u8 format = 1 | u32 number | u32 generation | u16 count | count times: 20 device id, rising
-///     32 SHA-256(K_adv) | 32 SHA-256(K_gate) | 32 SHA-256(K_join)
-///     64 Ed25519 by the account's CA key over "baton revocation list/1" and all before
-///
-/// The digest is SHA-256 of "baton revocation digest/1" and the bytes before the commitments, `[0..<8]`. It cannot
-/// cover the commitments, because the keys they commit to are derived with it.
+/// signature was verified when it was decoded. The article *Revocation* of `BatonProtocol` has the encoding.
 package struct RevocationList: Sendable, Hashable {
     /// The most device ids in one list. A list of so many has 20,651 bytes.
     package static let maximumDevices = 1024

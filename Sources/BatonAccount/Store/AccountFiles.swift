@@ -50,21 +50,15 @@ struct AccountRecord {
     }
 
     init(decoding bytes: [UInt8], path: FilePath) throws(AccountError) {
-        let decoder = JSONDecoder()
-        guard let version = try? decoder.decode(Version.self, from: Data(bytes)) else {
+        guard let content = try? JSONDecoder().decode(Content.self, from: Data(bytes)) else {
             throw .damaged(path: path, reason: "it is not the JSON that Baton wrote")
         }
-        guard version.format == Self.format else { throw .unknownFormat(path: path, format: version.format) }
-        guard
-            let content = try? decoder.decode(Content.self, from: Data(bytes)),
-            let id = AccountID(content.accountID), content.generation <= RevocationList.maximumNumber,
-            let name = try? DeviceName.validated(content.deviceName)
-        else {
-            throw .damaged(path: path, reason: "a field is missing or out of range")
-        }
-        self.accountID = id
-        self.deviceName = name
-        self.generation = content.generation
+        guard content.format == Self.format else { throw .unknownFormat(path: path, format: content.format) }
+        guard let id = content.accountID.flatMap({ AccountID($0) }),
+            let generation = content.generation, generation <= RevocationList.maximumNumber,
+            let name = content.deviceName.flatMap({ try? DeviceName.validated($0) })
+        else { throw .damaged(path: path, reason: "a field is missing or out of range") }
+        (accountID, deviceName, self.generation) = (id, name, generation)
     }
 
     func encoded() throws(AccountError) -> [UInt8] {
@@ -79,15 +73,11 @@ struct AccountRecord {
         }
     }
 
-    private struct Version: Decodable {
-        let format: Int
-    }
-
     private struct Content: Codable {
         let format: Int
-        let accountID: String
-        let deviceName: String
-        let generation: UInt32
+        var accountID: String?
+        var deviceName: String?
+        var generation: UInt32?
     }
 }
 

@@ -106,10 +106,3 @@ package struct AccountHold: ~Copyable, Sendable {
         self.folder = folder
     }
 }
-
-/// `rename(2)`: below zero on failure.
-func rename(_ source: FilePath, to target: FilePath) -> Int32 {
-    Glibc.rename(source.string, target.string)
-}
-
-func systemErrorNumber() -> Int32 { errno }

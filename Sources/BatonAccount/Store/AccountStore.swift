@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 package import SystemPackage
 
 /// The account of this device, on disk: a folder (0700) of small files (0600).
@@ -46,15 +47,6 @@ package struct AccountStore: Sendable {
         return try finish(account, try Self.seal(key, passphrase)) { () throws(AccountError) in try show(key) }
     }
 
-    /// Makes this device one of the account's, and returns the stored account.
-    ///
-    /// The caller then drops the key, which wipes it. To look for revocations first, use ``begin(_:deviceName:)``.
-    ///
-    /// - Parameter deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
-    package func join(_ key: AccountKey, deviceName: String? = nil) throws(AccountError) -> Account {
-        try finish(begin(key, deviceName: deviceName).account)
-    }
-
     /// Makes this device's part of an account, in memory alone, so that the account's state can be looked for while
     /// the account key is at hand. ``finish(_:)`` stores it.
     ///
@@ -83,7 +75,7 @@ package struct AccountStore: Sendable {
             try place(account, sealedKey) { fresh throws(AccountError) in
                 try show()
                 // Onto an empty folder this succeeds, onto any other it fails: nothing is ever overwritten.
-                try check(rename(fresh, to: folder), "make", folder)
+                try check(rename(fresh.string, folder.string), "make", folder)
             }
             return account
         }
@@ -111,10 +103,10 @@ package struct AccountStore: Sendable {
             try place(account, sealedKey) { fresh throws(AccountError) in
                 try show(key)
                 let leaving = sibling("leaving")
-                try check(rename(folder, to: leaving), "replace", folder)
-                guard rename(fresh, to: folder) == 0 else {
-                    let error = Errno(rawValue: systemErrorNumber())
-                    _ = rename(leaving, to: folder)
+                try check(rename(folder.string, leaving.string), "replace", folder)
+                guard rename(fresh.string, folder.string) == 0 else {
+                    let error = Errno(rawValue: errno)
+                    _ = rename(leaving.string, folder.string)
                     throw .system(doing: "replace", path: folder, error: error)
                 }
                 try removeWiped(leaving)
@@ -164,8 +156,8 @@ package struct AccountStore: Sendable {
             guard let files = try AccountFolder.open(folder, checkingAccess: false) else { throw .noAccount }
             guard try files.lock() else { throw .nodeRunning }
             let leaving = sibling("leaving")
-            guard rename(folder, to: leaving) == 0 else {
-                let error = Errno(rawValue: systemErrorNumber())
+            guard rename(folder.string, leaving.string) == 0 else {
+                let error = Errno(rawValue: errno)
                 if error == .noSuchFileOrDirectory { throw .noAccount }
                 throw .system(doing: "remove", path: folder, error: error)
             }

@@ -13,9 +13,9 @@ package struct HeardDevices: Sendable {
         package let advertisement: Advertisement
         /// Whether its keys are of an older generation than this device's.
         let isOutdated: Bool
-        package internal(set) var sources: Set<IPAddress>
+        package internal(set) var sources: Set<IPAddress> = []
         /// Whether it came by multicast. Else it answered a unicast question.
-        package internal(set) var isMulticast: Bool
+        package internal(set) var isMulticast = false
     }
 
     package private(set) var devices: [DeviceID: Device] = [:]
@@ -45,20 +45,16 @@ package struct HeardDevices: Sendable {
             let (advertisement, keys) = try opener.open(record)
             guard !account.isRevoked(advertisement.device) else { return }
             let before = devices[advertisement.device]
-            let isNewer =
-                before.map {
-                    ($0.advertisement.epoch, $0.advertisement.sequence)
-                        < (advertisement.epoch, advertisement.sequence)
-                } ?? true
-            var device =
-                isNewer
-                ? Device(
-                    record: record, advertisement: advertisement, isOutdated: keys.generation < account.generation,
-                    sources: before?.sources ?? [], isMulticast: before?.isMulticast ?? false)
-                : before
-                    ?? Device(
-                        record: record, advertisement: advertisement, isOutdated: false, sources: [], isMulticast: false
-                    )
+            let isOutdated = keys.generation < account.generation
+            var device = Device(record: record, advertisement: advertisement, isOutdated: isOutdated)
+            if let before {
+                if (before.advertisement.epoch, before.advertisement.sequence)
+                    >= (advertisement.epoch, advertisement.sequence)
+                {
+                    device = before
+                }
+                (device.sources, device.isMulticast) = (before.sources, before.isMulticast)
+            }
             device.sources.insert(source)
             if isMulticast { device.isMulticast = true }
             devices[advertisement.device] = device

@@ -136,10 +136,16 @@ extension AdvertisementTarget {
             return [
                 AdvertisementContent(port: 40_000, addresses: [], deviceName: "d"),
                 AdvertisementContent(
-                    port: 40_000, addresses: ["192.168.1.7", "fd00::7"].compactMap { NetworkAddress($0) },
+                    port: 40_000,
+                    addresses: [[192, 168, 1, 7], [UInt8](repeating: 0xFD, count: 16)].compactMap {
+                        NetworkAddress(bytes: $0)
+                    },
                     deviceName: "laptop", current: note, otherActivities: 1),
                 AdvertisementContent(
-                    timeToLive: 1, port: 1024, addresses: (1...4).compactMap { NetworkAddress("fe80::\($0)") },
+                    timeToLive: 1, port: 1024,
+                    addresses: (1...4).compactMap {
+                        NetworkAddress(bytes: [0xFE, 0x80] + [UInt8](repeating: $0, count: 14))
+                    },
                     deviceName: String(repeating: "n", count: 63), current: full, otherActivities: 255),
             ]
         }()
