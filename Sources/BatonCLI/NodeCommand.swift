@@ -141,7 +141,7 @@ extension CommandError {
             switch error {
             case .alreadyRunning, .accountInUse: .alreadyRunning
             case .account, .identity: .account
-            case .portInUse, .portReserved, .socket, .folder, .document, .threads: .failed
+            case .portInUse, .portReserved, .unusable: .failed
             }
         self.init(status, "\(error)")
     }

@@ -64,7 +64,7 @@ extension Node {
                 recentApplications: RecentApplications(
                     reading: RecentApplications.path(in: FilePath(home.stateFolder))))
         } catch {
-            throw .document(error)
+            throw .unusable("\(error)")
         }
     }
 
@@ -78,7 +78,7 @@ extension Node {
                 try Listener.onAllAddresses(port: port, on: ControlLoop.loop, defersAccept: deadline)
             }
         } catch {
-            throw error.code == .addressInUse ? .portInUse(configuration.port) : .socket(error)
+            throw error.code == .addressInUse ? .portInUse(configuration.port) : .unusable("\(error)")
         }
     }
 
@@ -87,7 +87,8 @@ extension Node {
             try HomeFolder.prepare(home.configurationFolder, .configuration)
             for path in [home.stateFolder, home.runtimeFolder] { try HomeFolder.prepare(path, .secret) }
         } catch {
-            throw .folder(path: error.path, reason: error.reason)
+            throw .unusable(
+                "the folder \(error.path) cannot be used (\(error.reason)): check it, BATON_HOME and the XDG folders")
         }
         do {
             _ = try Landlock.version()
@@ -110,7 +111,7 @@ extension Node {
         do {
             return try BlockingExecutor(name: name)
         } catch {
-            throw .threads(error)
+            throw .unusable("the system has no thread to give (\(error)): end other programs and try again")
         }
     }
 }

@@ -100,7 +100,7 @@ package final class Node {
         do {
             local = try Listener(at: .unix(FilePath(home.socketPath)), on: ControlLoop.loop)
         } catch {
-            throw error.code == .addressInUse ? .alreadyRunning(socket: home.socketPath) : .socket(error)
+            throw error.code == .addressInUse ? .alreadyRunning(socket: home.socketPath) : .unusable("\(error)")
         }
         do throws(NodeError) {
             let store = AccountStore(folder: AccountStore.folder(in: home))

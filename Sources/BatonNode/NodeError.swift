@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonAccount
-package import BatonDocuments
-package import BatonEventLoop
 package import BatonTLS
-
-package import struct SystemPackage.Errno
 
 /// Why a node cannot start. Each description is a sentence that ends with what to do.
 package enum NodeError: Error, Sendable, CustomStringConvertible {
@@ -18,16 +14,10 @@ package enum NodeError: Error, Sendable, CustomStringConvertible {
     /// The port is taken, or below 1024.
     case portInUse(UInt16)
     case portReserved(UInt16)
-    /// A socket cannot be made.
-    case socket(SocketError)
-    /// A folder cannot be made or used.
-    case folder(path: String, reason: String)
-    /// The identity is not usable.
+    /// The device's certificate cannot be used.
     case identity(TLSError)
-    /// Unfinished files of an earlier run cannot be looked after.
-    case document(DocumentError)
-    /// The machine has no thread to give.
-    case threads(Errno)
+    /// A socket, a folder, a thread or a file of an earlier run cannot be had; the reason is the whole sentence.
+    case unusable(String)
 
     package var description: String {
         switch self {
@@ -42,16 +32,10 @@ package enum NodeError: Error, Sendable, CustomStringConvertible {
             "port \(port) is in use by another program: choose another with --port, or leave it out to take a free one"
         case .portReserved(let port):
             "port \(port) is below 1024, where no device dials: choose a higher one, or leave --port out"
-        case .socket(let error):
-            "\(error)"
-        case .folder(let path, let reason):
-            "the folder \(path) cannot be used (\(reason)): check it, BATON_HOME and the XDG folders"
         case .identity(let error):
             "this device's certificate cannot be used: \(error); run `baton account leave` and join again"
-        case .document(let error):
-            "\(error)"
-        case .threads(let error):
-            "the system has no thread to give (\(error)): end other programs and try again"
+        case .unusable(let reason):
+            reason
         }
     }
 }

@@ -15,18 +15,16 @@ extension ControlService {
         let id = try applications.register(RunningApplication(request, on: application))
         applicationsChanged()
         do {
+            defer {
+                applications.unregister(id)
+                applicationsChanged()
+            }
+            // An update that cannot be is told by an abort: see ``serve(_:of:)``.
             try await stream.respond(.register(.init()))
             for try await update in stream.records(of: WireRegisterRequest.self) {
                 try applications.update(id, to: RunningApplication(update, on: application))
                 applicationsChanged()
             }
-            applications.unregister(id)
-            applicationsChanged()
-        } catch {
-            applications.unregister(id)
-            applicationsChanged()
-            // Its connection has ended, or it has said what cannot be: `fail` tells the latter by an abort.
-            throw error
         }
         await stream.finish()
     }

@@ -38,18 +38,14 @@ extension OfferedActivity {
             throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
         }
         let type = try Self.type(of: request, document)
-        guard request.title.utf8.count <= Self.titleBound else {
-            throw HandoffError(.invalidRequest, "the title is over \(Self.titleBound) bytes: shorten it")
-        }
+        try Self.require(request.title, "the title", atMost: Self.titleBound)
         let userInfo = try Self.requireFitting(request.userInfo)
         try Self.requireSane(
             webPageURL: request.webPageURL, referrerURL: request.referrerURL,
             requiredKeys: request.requiredUserInfoKeys, target: request.targetContentIdentifier)
         try Self.requireOnlyPage(type: type, webPageURL: request.webPageURL, userInfo: request.userInfo)
-        guard request.team.utf8.count <= Self.teamBound, request.application.utf8.count <= Self.applicationBound else {
-            throw HandoffError(
-                .invalidRequest, "team and application may have \(Self.teamBound) bytes each: shorten them")
-        }
+        try Self.require(request.team, "the team", atMost: Self.teamBound)
+        try Self.require(request.application, "the application's identifier", atMost: Self.applicationBound)
         let expires = try Self.expiry(request.expires)
         let content = WireActivityPayload.with {
             $0.summary.id = Data(id.bytes)
@@ -101,7 +97,8 @@ extension OfferedActivity {
         guard !type.isEmpty else {
             throw HandoffError(.invalidRequest, "an activity needs a type, a document or a web page")
         }
-        guard type.utf8.count <= AdvertisedActivity.maximumTypeCount, type.unicodeScalars.allSatisfy(Self.isInType)
+        guard type.utf8.count <= AdvertisedActivity.maximumTypeCount,
+            type.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) || ".-_".contains($0) })
         else {
             throw HandoffError(
                 .invalidRequest,
@@ -134,21 +131,23 @@ extension OfferedActivity {
     static func requireSane(
         webPageURL: String, referrerURL: String, requiredKeys: [String], target: String
     ) throws(HandoffError) {
-        guard webPageURL.isEmpty || isWebPage(webPageURL) else {
-            throw HandoffError(
-                .invalidRequest, "the web page has to be an http or https URL of at most \(urlBound) bytes")
-        }
-        guard referrerURL.isEmpty || (isWebPage(referrerURL) && referrerURL.utf8.count <= referrerBound) else {
-            throw HandoffError(
-                .invalidRequest, "the referrer has to be an http or https URL of at most \(referrerBound) bytes")
+        for (url, what, bound) in [
+            (webPageURL, "the web page", urlBound), (referrerURL, "the referrer", referrerBound),
+        ] {
+            guard url.isEmpty || (isWebPage(url) && url.utf8.count <= bound) else {
+                throw HandoffError(
+                    .invalidRequest, "\(what) has to be an http or https URL of at most \(bound) bytes")
+            }
         }
         guard requiredKeys.reduce(0, { $0 + $1.utf8.count + 3 }) <= requiredKeysBound else {
             throw HandoffError(.invalidRequest, "the required keys have over \(requiredKeysBound) bytes: name fewer")
         }
-        guard target.utf8.count <= targetBound else {
-            throw HandoffError(
-                .invalidRequest, "the target content identifier is over \(targetBound) bytes: shorten it")
-        }
+        try require(target, "the target content identifier", atMost: targetBound)
+    }
+
+    private static func require(_ text: String, _ what: String, atMost bound: Int) throws(HandoffError) {
+        guard text.utf8.count > bound else { return }
+        throw HandoffError(.invalidRequest, "\(what) is over \(bound) bytes: shorten it")
     }
 
     /// Refuses an activity of the type for browsing the web that has more than a page: a browser has to be able to
@@ -195,17 +194,5 @@ extension OfferedActivity {
             let url = URLComponents(string: text)
         else { return false }
         return ["http", "https"].contains(url.scheme?.lowercased()) && url.host?.isEmpty == false
-    }
-
-    /// The title of an activity that nobody named.
-    private static func title(_ type: String) -> String {
-        type == ActivityType.browsingWeb ? unnamedPage : type
-    }
-
-    private static func isInType(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar {
-        case "a"..."z", "A"..."Z", "0"..."9", ".", "-", "_": true
-        default: false
-        }
     }
 }
