@@ -221,24 +221,24 @@ struct ControlService: Sendable {
     nonisolated static func changes(
         from old: [WireActivityListing], to new: [WireActivityListing]
     ) -> [WireActivityListing] {
-        func isSame(_ left: WireActivityListing, _ right: WireActivityListing) -> Bool {
-            left.activity.id == right.activity.id && left.deviceID == right.deviceID
-        }
+        func key(_ listing: WireActivityListing) -> [Data] { [listing.activity.id, Data(listing.deviceID.utf8)] }
         func marked(_ listing: WireActivityListing, _ change: WireActivityListing.Change) -> WireActivityListing {
             var listing = listing
             listing.change = change
             return listing
         }
-        let gone = old.filter { listing in !new.contains { isSame($0, listing) } }
-        let come = new.filter { listing in !old.contains { isSame($0, listing) } }
         // Since when is known from an age, which is another by a second now and then.
         func isTold(_ left: WireActivityListing, _ right: WireActivityListing) -> Bool {
             var (before, after) = (left.activity, right.activity)
             (before.since, after.since) = (0, 0)
             return before == after && left.device == right.device
         }
-        let updated = new.filter { listing in old.contains { isSame($0, listing) && !isTold($0, listing) } }
-        return gone.map { marked($0, .removed) } + come.map { marked($0, .added) }
-            + updated.map { marked($0, .updated) }
+        let known = Dictionary(old.map { (key($0), $0) }) { first, _ in first }
+        let present = Set(new.map(key))
+        return old.filter { !present.contains(key($0)) }.map { marked($0, .removed) }
+            + new.filter { known[key($0)] == nil }.map { marked($0, .added) }
+            + new.filter { listing in known[key(listing)].map { !isTold($0, listing) } ?? false }.map {
+                marked($0, .updated)
+            }
     }
 }
