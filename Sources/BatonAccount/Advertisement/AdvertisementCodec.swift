@@ -56,7 +56,9 @@ enum AdvertisementCodec {
         guard (1...content.maximumTimeToLive).contains(content.timeToLive) else { throw .malformed(.timeToLive) }
         guard content.port >= Advertisement.minimumPort else { throw .malformed(.port) }
         guard advertisement.epoch < Advertisement.maximumEpoch else { throw .malformed(.epoch) }
-        guard (try? DeviceName.validated(content.deviceName)) == content.deviceName else { throw .malformed(.deviceName) }
+        guard (try? DeviceName.validated(content.deviceName)) == content.deviceName else {
+            throw .malformed(.deviceName)
+        }
         guard let activity = content.current else { return }
         guard activity.id.count == AdvertisedActivity.idCount else { throw .malformed(.activityID) }
         guard activity.teamTag.count == AdvertisedActivity.teamTagCount else { throw .malformed(.teamTag) }

@@ -155,7 +155,8 @@ final class AutomaticAcceptance {
         do {
             try await Self.write(lines, to: takenPath)
         } catch {
-            logger.warning("what the accept policy has taken over may be taken over again after the next start: \(error)")
+            logger.warning(
+                "what the accept policy has taken over may be taken over again after the next start: \(error)")
         }
     }
 
