@@ -5,7 +5,6 @@ import BatonProtocol
 /// The plain text of an advertisement, before it is signed and sealed: see the article *Advertisement* of
 /// `BatonProtocol`. It always has 388 bytes.
 enum AdvertisementCodec {
-    /// The layout that this code writes, and the only one it reads.
     static let format: UInt8 = 1
     static let size = 388
 

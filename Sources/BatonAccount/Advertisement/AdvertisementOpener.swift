@@ -50,7 +50,6 @@ package struct AdvertisementOpener: Sendable {
 /// A value; the node keeps one for as long as it runs, under the epoch of this run.
 package struct AdvertisementSealer: Sendable {
     private let identity: DeviceIdentity
-    /// The keys that advertisements are sealed with now.
     package private(set) var keys: GenerationKeys
     private let epoch: UInt64
     private var sequence: UInt64 = 0

@@ -27,7 +27,6 @@ package struct Gate: Sendable {
     /// A gate does not know which tokens the gate before it admitted. After this time none of those counts any longer.
     package static let clockDelay = Duration.seconds(3 * Int64(GateToken.stepSeconds))
 
-    /// Why a server name is no token.
     package enum Refusal: Error, Sendable, Hashable {
         /// It does not have the form of one, or there is none.
         case malformed
@@ -40,7 +39,6 @@ package struct Gate: Sendable {
         case forgotten
     }
 
-    /// The tokens used under one nonce or in one step.
     private struct Book {
         var used: Set<[UInt8]> = []
         /// How many of them came from an address; no more entries than tokens.
@@ -101,7 +99,6 @@ package struct Gate: Sendable {
         if periods.count > Self.periodBound { periods.removeFirst() }
     }
 
-    /// The nonce or step that a token was made for.
     private enum Ground {
         /// The nonce of a period, by its place.
         case period(Int)

@@ -26,7 +26,6 @@ package struct Invitation: Sendable {
         case joined(name: String)
         /// The device got the account and did not say that it stored it; the invitation is over.
         case unconfirmed
-        /// The invitation is over without a new device.
         case over(PairingEnd)
         case ignore
     }

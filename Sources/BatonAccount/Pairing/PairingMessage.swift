@@ -19,11 +19,9 @@ package enum PairingMessage: Sendable, Equatable {
     case key(publicKey: [UInt8], nonce: [UInt8])
     /// From the joiner: what it committed to, 32 bytes each, and its sealed device key, 48 bytes.
     case open(publicKey: [UInt8], nonce: [UInt8], sealedDeviceKey: [UInt8])
-    /// From the inviter: the sealed hand-over.
     case welcome([UInt8])
     /// From the joiner, when it has stored the account: its sealed device name.
     case done([UInt8])
-    /// From either: the reason why the attempt ends.
     case end(PairingEnd)
 
     package var kind: Kind {
@@ -41,7 +39,6 @@ package enum PairingMessage: Sendable, Equatable {
     package static let maximumWelcome = Int(UInt16.max) - 1
     static let version = Array("baton pairing/1".utf8)
 
-    /// The whole message, as it is sent.
     package var encoded: [UInt8] {
         let body: [UInt8] =
             switch self {
@@ -122,7 +119,6 @@ package struct PairingReader: Sendable {
     /// How many bytes are to be read next, 1 at least.
     package var missing: Int { size - bytes.count }
 
-    /// Takes bytes, and returns the message if it is complete.
     package mutating func receive(_ new: UnsafeRawBufferPointer) throws(PairingError) -> PairingMessage? {
         precondition(new.count <= missing, "the bytes behind a message belong to another")
         bytes += new

@@ -138,7 +138,6 @@ package struct AuthorityKey: Sendable {
     }
 }
 
-/// Why a revocation list cannot be signed or taken.
 package enum RevocationError: Error, Equatable, CustomStringConvertible {
     case malformed
     case unknownFormat(UInt8)

@@ -50,7 +50,6 @@ package final class SecretBytes: @unchecked Sendable {  // reason: the memory is
         munmap(base, mapped)
     }
 
-    /// Makes a secret from bytes that the caller owns, and wipes itself.
     package convenience init(copying bytes: UnsafeRawBufferPointer) {
         self.init(count: bytes.count) { $0.copyMemory(from: bytes) }
     }
@@ -110,7 +109,6 @@ func randomBytes(_ count: Int) -> [UInt8] {
     }
 }
 
-/// Why a secret could not be read from a descriptor.
 package enum SecretReadingError: Error, Equatable, CustomStringConvertible {
     case tooLong(limit: Int)
     case nothingToRead

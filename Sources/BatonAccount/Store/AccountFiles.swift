@@ -36,7 +36,6 @@ enum AccountFile {
 
 /// The content of `account.json`; it has no secret.
 struct AccountRecord {
-    /// The format that this code writes, and the only one it reads.
     static let format = 1
 
     let accountID: AccountID

@@ -2,7 +2,6 @@
 
 import struct SystemPackage.FilePath
 
-/// What is wrong with a file that the user writes, and where.
 package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     /// From 1; 0 for what is wrong with the file as a whole.
     package let line: Int
@@ -15,7 +14,6 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
 }
 
 extension ConfigurationError {
-    /// Of the file as a whole.
     init(_ problem: String) {
         self.init(line: 0, column: 0, problem: problem)
     }

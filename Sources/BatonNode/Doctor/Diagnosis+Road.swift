@@ -75,7 +75,6 @@ extension Diagnosis {
             if case .missing(let reason) = facts.examination { reason } else { "\(name) cannot be asked" }
         }
         var device: HeardDevices.Device? { devices?.devices[facts.device] }
-        /// Whether its announcement came by multicast.
         var isHeard: Bool { device?.isMulticast == true }
         var isReached: Bool { answer?.reach == .connected }
         /// Whether the node dialled the port that the device announces, also if the announcement came later.
@@ -84,7 +83,6 @@ extension Diagnosis {
             return answer?.addresses.contains { $0.hasSuffix(":\(port)") } == true
         }
         var examination: WireExaminationResponse? { answer?.hasExamination == true ? answer?.examination : nil }
-        /// Whether this machine hears multicast DNS at all.
         var hearsItself: Bool { heard.interfaces.contains { $0.hearsItself } }
         var isLate: Bool { heard.isLate || examination?.wasBusy == true }
         var unicast: [MulticastEar.Unicast] { facts.addresses.compactMap { heard.unicast[$0] } }

@@ -46,7 +46,6 @@ package enum Check: String, CaseIterable, Sendable {
     case network, stacks, multicastOut, multicastIn, responder, others, incoming
     case membership, keys, version, route, dial, deviceMulticast, clock
 
-    /// The part of the world that a check examines.
     package enum Group: String, CaseIterable, Sendable {
         case machine, network, road
     }
@@ -59,7 +58,6 @@ package enum Check: String, CaseIterable, Sendable {
         }
     }
 
-    /// What is examined, as in a list of what is fine.
     package var subject: String {
         switch self {
         case .account: "account"

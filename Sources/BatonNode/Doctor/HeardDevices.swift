@@ -8,7 +8,6 @@ package import BatonProtocol
 /// The devices whose advertisements the doctor heard. Reading them changes no state of the account.
 package struct HeardDevices: Sendable {
     package struct Device: Sendable {
-        /// The TXT record, sealed.
         package let record: [UInt8]
         package let advertisement: Advertisement
         /// Whether its keys are of an older generation than this device's.
@@ -21,7 +20,6 @@ package struct HeardDevices: Sendable {
     package private(set) var devices: [DeviceID: Device] = [:]
     /// The sources of records that no key of the account opens.
     package private(set) var strangers: Set<IPAddress> = []
-    /// The sources of records of another version.
     private(set) var otherVersions: Set<IPAddress> = []
 
     package init() {}

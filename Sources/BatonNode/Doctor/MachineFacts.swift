@@ -20,7 +20,6 @@ package struct MachineFacts: Sendable {
         enum Kind: Sendable { case secretFolder, secretFile, configuration }
     }
 
-    /// A disk on which nothing can be stored.
     struct UnusableDisk: Sendable, Hashable {
         enum Reason: Sendable, Hashable {
             case full(bytes: UInt64, files: UInt64)
@@ -31,11 +30,9 @@ package struct MachineFacts: Sendable {
         let reason: Reason
     }
 
-    /// A mistake in a file that the user writes.
     struct Mistake: Sendable, Hashable {
         let path: FilePath
         let error: ConfigurationError
-        /// The command that checks the file.
         let checkedBy: String
     }
 

@@ -23,7 +23,6 @@ package enum PacketFilter: Sendable, Hashable {
         }
     }
 
-    /// Packets that should pass.
     enum Traffic: Sendable {
         case multicastDNS
         case port(UInt16)

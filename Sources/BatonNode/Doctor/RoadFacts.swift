@@ -13,7 +13,6 @@ package struct RoadFacts: Sendable {
     package var isRevoked: Bool
     /// The ids of revoked devices if their lists were signed apart; else empty.
     package var apartRevocations: [String]
-    /// The last known addresses.
     package var addresses: [IPAddress]
     /// The way to each address that has one.
     package var routes: [IPAddress: Route] = [:]
