@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonAccount
-import BatonEventLoop
 
 package import BatonProtocol
+import Glibc
 package import struct SystemPackage.FilePath
 
 /// An account with some devices, each in a home of its own, in a temporary folder.
@@ -117,7 +117,13 @@ extension AccountStore {
 extension NetworkAddress {
     /// An address from its usual text, without interface; nil for anything else.
     package init?(_ text: String) {
-        guard let address = IPAddress(text) else { return nil }
-        self.init(bytes: address.bytes)
+        var bytes = [UInt8](repeating: 0, count: 16)
+        if inet_pton(AF_INET, text, &bytes) == 1 {
+            self.init(bytes: bytes[..<4])
+        } else if inet_pton(AF_INET6, text, &bytes) == 1 {
+            self.init(bytes: bytes)
+        } else {
+            return nil
+        }
     }
 }

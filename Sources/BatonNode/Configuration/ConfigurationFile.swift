@@ -17,18 +17,28 @@ package enum ConfigurationFile {
         return path.isAbsolute ? path : nil
     }
 
-    /// A state of the file: its version, or why there is none.
-    struct Version: Sendable, Hashable {
-        private let state: Result<DurableFile.Version, Errno>
+    /// A state of the file.
+    enum Version: Sendable, Hashable {
+        case present(DurableFile.Version)
+        /// Why there is none, and the symbolic link that leads nowhere, if that is why.
+        case missing(Errno, deadEnd: FilePath?)
 
         /// The state now. Blocks.
         init(of path: FilePath) {
-            state = Result { () throws(Errno) in try DurableFile.Version(of: path) }
+            do throws(Errno) {
+                self = .present(try DurableFile.Version(of: path))
+            } catch {
+                self = .missing(error, deadEnd: deadEnd(on: path))
+            }
         }
 
         /// Whether the kernel has the same state in memory. Never waits for a disk.
         func isKept(at path: FilePath) -> Bool {
-            state == Result { () throws(Errno) in try DurableFile.Version(inMemoryOf: path) }
+            do throws(Errno) {
+                return self == .present(try DurableFile.Version(inMemoryOf: path))
+            } catch {
+                return self == .missing(error, deadEnd: nil)
+            }
         }
     }
 
