@@ -47,12 +47,13 @@ extension OfferedActivity {
         try Self.require(request.team, "the team", atMost: Self.teamBound)
         try Self.require(request.application, "the application's identifier", atMost: Self.applicationBound)
         let expires = try Self.expiry(request.expires)
+        let unnamed = type == ActivityType.browsingWeb ? Self.unnamedPage : type
         let content = WireActivityPayload.with {
             $0.summary.id = Data(id.bytes)
             $0.summary.kind = document != nil ? .document : type == ActivityType.browsingWeb ? .web : .application
             $0.summary.type = type
             $0.summary.title =
-                request.title.isEmpty ? document?.label.description ?? Self.title(type) : request.title
+                request.title.isEmpty ? document?.label.description ?? unnamed : request.title
             $0.summary.documentSize = document?.size ?? 0
             $0.summary.identity = document?.document ?? .unknown
             $0.summary.since = since
