@@ -85,7 +85,9 @@ package struct PeerTable: Sendable {
             guard !pinned.contains(instance), !peers.values.contains(where: { $0.instances == [instance] }) else {
                 break
             }
-            orders = [pinned.device(of: instance) == nil ? .reject(instance) : .follow(instance)]
+            // While nothing shows the device, the name may be its own, and a cache has an old record of it.
+            let isClone = pinned.device(of: instance) == nil && peers[record.device]?.isPresent == true
+            orders = [isClone ? .reject(instance) : .follow(instance)]
             remove(instance: instance)
         }
         return orders
