@@ -67,8 +67,9 @@ package struct Membership: Sendable {
             self.storingRetry = nil
             if !isStored { effects.append(.store) }
         }
-        for (device, known) in devices {
-            guard case .waiting(let end) = known.telling, end <= now else { continue }
+        let due = devices.filter { if case .waiting(let end) = $0.value.telling { end <= now } else { false } }
+        // In an order that does not change, so that a run can be repeated.
+        for device in due.keys.sorted() {
             devices[device]?.telling = .idle
             tell(device, within: .zero)
         }
