@@ -45,7 +45,11 @@ struct PeerService: Sendable {
             let request = try await incoming.decoded()
             if !request.hasInput { stream.ignoreInput() }
             try requireServed(request)
-            if case .accountState = request {} else { try await exchange.requireCurrent(device.id) }
+            switch request {
+            // A claim that could not be released would last for as long as its connection.
+            case .accountState, .release: break
+            case _: try await exchange.requireCurrent(device.id)
+            }
             switch request {
             case .accountState(let request):
                 try await exchange.serve(request, to: device.id, on: stream, of: connection)
