@@ -23,6 +23,12 @@ package struct Chance: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
+    /// The hash of two numbers.
+    static func mixed(_ first: UInt64, _ second: UInt64) -> UInt64 {
+        var chance = Chance(first, second)
+        return chance.next()
+    }
+
     /// A number from 0 up to, and without, 1.
     mutating func fraction() -> Double { Double(next() >> 11) * 0x1p-53 }
 

@@ -88,7 +88,7 @@ extension Act {
         case .block: .oneway
         case .setClock: .clocks
         case .revoke: .revocations
-        case .offer, .update, .withdraw, .accept, .cancel, .cancelTransfer, .letGo, .setSwitch, .leave: nil
+        case .offer, .update, .withdraw, .accept, .cancel, .cancelTransfer, .letGo, .setSwitch, .leave, .join: nil
         }
     }
 }

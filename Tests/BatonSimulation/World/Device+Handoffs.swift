@@ -5,7 +5,7 @@ import BatonProtocol
 
 /// The driver's part of one handoff.
 struct Party {
-    let origin: Int
+    let origin: DeviceID
     let item: Item
     let accepted: Instant
     /// Rises with each step: the outcome of a step that was given up counts no more.
@@ -58,17 +58,17 @@ extension Device {
         let choices = listing
         guard !choices.isEmpty, isHandoffOn else { return }
         let (origin, item) = choices[choice % choices.count]
-        guard let record = directory.records[origin] else { return }
         let id: HandoffID = numbered(UInt64(index) << 48 | UInt64(nextNumber()))
         let ask = HandoffAsk(
-            origin: PeerName(id: record.identity, name: letters(origin)), activity: item.id, title: item.name,
+            origin: PeerName(id: origin.description, name: letters(origin.machine)),
+            activity: item.id, title: item.name,
             folder: item.manner.pieces > 0 ? [UInt8(truncatingIfNeeded: chance.below(2))] : nil,
             keepsClaim: chance.happens(0.2))
         if let failure = decideHandoffs({ $0.accept(ask, as: id) }) {
             return note("may not accept “\(item.name)”: \(failure)")
         }
         guard phase == .running else { return }
-        note("accepts “\(item.name)” of \(letters(origin)) as handoff \(id.number & 0xffff_ffff)")
+        note("accepts “\(item.name)” of \(letters(origin.machine)) as handoff \(id.number & 0xffff_ffff)")
         parties[id] = Party(origin: origin, item: item, accepted: world.time)
         world.ledger.accept(id, item, on: self)
         decideHandoffs { $0.begin(id) }
@@ -89,7 +89,7 @@ extension Device {
         if !ids.isEmpty { interrupt(ids[choice % ids.count]) }
     }
 
-    func hearOrigin(_ origin: Int, of id: HandoffID) {
+    func hearOrigin(_ origin: DeviceID, of id: HandoffID) {
         if let party = parties[id], party.origin == origin, party.isWaitingForDevice { interrupt(id) }
     }
 

@@ -17,6 +17,8 @@ struct Service {
     var given: [Request] = []
     /// Claims of which a document is sent, and the connection for that.
     var sending: [(claim: ClaimID, wire: Wire)] = []
+    /// Requests of devices that lack revocation lists.
+    var behind: [(wire: Wire, number: Int, serve: () -> Void)] = []
     /// Devices that wait for the list until a withdrawn activity has been replaced.
     var lists: [(wire: Wire, number: Int)] = []
 }
@@ -25,13 +27,27 @@ struct Service {
 extension Device {
     func serve(_ request: Request, _ number: Int, on wire: Wire) {
         let peer = wire.peer(of: self)
-        if case .membership(let revoked) = request {
-            learn(revoked)
-            return answer(.success(.done), number, on: wire)
-        }
-        guard !membership.isRevoked(peer.id) else { return answer(.failure(.notAdmitted), number, on: wire) }
+        guard !lists.isRevoked(wire.device(of: self)) else { return answer(.failure(.notAdmitted), number, on: wire) }
         switch request {
-        case .membership: break
+        case .lists(let revision):
+            world.ledger.serve(peer, by: self)
+            answer(.success(.lists(lists)), number, on: wire)
+            // The device says with another question that it has what it was told now.
+            meet(wire, having: revision) {}
+        case .release(let claim, let failure):
+            decide { $0.release(claim, by: peer, because: failure) }
+            answer(.success(.done), number, on: wire)
+        case .list, .claim, .present, .piece, .commit:
+            whenCurrent(number, on: wire) { [unowned self] in
+                if wire.isOpen(for: self) { serveMember(request, number, on: wire) }
+            }
+        }
+    }
+
+    private func serveMember(_ request: Request, _ number: Int, on wire: Wire) {
+        let peer = wire.peer(of: self)
+        switch request {
+        case .lists, .release: break
         case .list:
             decide { _ in }
             service.lists.append((wire, number))
@@ -49,13 +65,10 @@ extension Device {
             if case .success = result, phase == .running { world.ledger.commit(claim) }
             note("\(peer.name) says that it continues\((try? result.get()) == nil ? ", in vain" : "")")
             answer(result.map { .done }, number, on: wire)
-        case .release(let claim, let failure):
-            decide { $0.release(claim, by: peer, because: failure) }
-            answer(.success(.done), number, on: wire)
         }
     }
 
-    private func answer(_ answer: Result<Answer, Contents.Failure>, _ number: Int, on wire: Wire) {
+    func answer(_ answer: Result<Answer, Contents.Failure>, _ number: Int, on wire: Wire) {
         if phase == .running { world.send(.answer(number, answer), on: wire, from: self) }
     }
 
@@ -65,7 +78,7 @@ extension Device {
         let items = own.visible.map(\.activity)
         for (wire, number) in lists {
             world.ledger.serve(wire.peer(of: self), by: self)
-            answer(.success(.list(items, version: directory.version)), number, on: wire)
+            answer(.success(.list(items)), number, on: wire)
         }
     }
 
@@ -117,6 +130,7 @@ extension Device {
 
     /// A device does not wait for an answer any longer, or has no use for it.
     func abort(_ number: Int, on wire: Wire, because failure: Contents.Failure) {
+        service.behind.removeAll { $0.wire === wire && $0.number == number }
         let ended = (service.waiting + service.given).filter { $0.wire === wire && $0.number == number }
         service.waiting.removeAll { $0.wire === wire && $0.number == number }
         service.given.removeAll { $0.wire === wire && $0.number == number }
@@ -129,6 +143,7 @@ extension Device {
         let waiting = service.waiting.filter { $0.wire === wire }
         service.waiting.removeAll { $0.wire === wire }
         service.given.removeAll { $0.wire === wire }
+        service.behind.removeAll { $0.wire === wire }
         service.lists.removeAll { $0.wire === wire }
         for request in waiting { decide { $0.release(request.claim, by: peer, because: .connectionLost) } }
         let cut = service.sending.filter { $0.wire === wire }.map(\.claim)

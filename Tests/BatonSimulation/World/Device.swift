@@ -20,8 +20,10 @@ final class Device {
     private(set) var phase = Phase.down
     /// Rises with each start of the node.
     private(set) var incarnation = 0
-    /// Rises if the user joins again, after the device was revoked.
-    private var identity = 0
+    /// Rises each time that the user joins the account anew.
+    private var joinings = 0
+    private(set) var id: DeviceID
+    private(set) var peer: PeerName
     var chance: Chance
 
     /// Seconds by which the user has set the clock.
@@ -31,18 +33,24 @@ final class Device {
     // A node has these in memory.
     private(set) var own: OwnActivities<Contents>
     private(set) var handoffs: Handoffs<Contents>
-    var membership = Membership()
-    var directory = Directory()
+    var membership = Membership(revision: 0, storingPause: storingPause)
+    var peers = Peers()
+    var lists = Lists()
+    /// What the device announces.
+    var shown: Announcement?
+    var (epoch, sequence, period): (UInt64, UInt64, Int) = (0, 0, 0)
     var parties: [HandoffID: Party] = [:]
     var wires: [Wire] = []
-    private var dials: [Int: [(Result<Wire, Contents.Failure>) -> Void]] = [:]
+    private var dials: [DeviceID: [(Result<Wire, Contents.Failure>) -> Void]] = [:]
     private var asks: [Int: Ask] = [:]
     var service = Service()
     private var lastNumber = 0
-    private var ownTimer: Instant?
-    /// When it woke or started last, by its own clock.
+    private var ownTimer, handoffTimer: Instant?
+    var peerTimer, membershipTimer: Instant?
+    /// When it woke or started last, in the time of the world.
     private(set) var awakeSince = Instant(nanoseconds: 0)
-    private var handoffTimer: Instant?
+    /// When its node last read all that the responder remembers, in the time of the world: what is old counts anew.
+    var lastReading = Instant(nanoseconds: 0)
     /// Events that wait until it wakes.
     var deferred: [SimulatedWorld.Event] = []
     /// The node is killed after so many effects.
@@ -50,8 +58,14 @@ final class Device {
 
     // These stay when the node ends.
     var windows: [Int: Window] = [:]
-    var disk = Membership()
+    var disk: (lists: Lists, peers: [Peer], sightings: Sightings) = (Lists(), [], Sightings())
+    /// Until when nothing can be stored.
+    var diskFull = Instant(nanoseconds: 0)
+    /// The records that the responder of the machine remembers.
+    var cache: [String: HeardAdvertisement] = [:]
     var isHandoffOn = true
+    /// Whether it joins the account anew when it starts.
+    var isJoining = false
 
     init(_ index: Int, in world: SimulatedWorld) {
         (self.index, self.world) = (index, world)
@@ -59,17 +73,26 @@ final class Device {
         rate = 1 + (chance.fraction() - 0.5) * world.plan.noise.drift
         own = OwnActivities(bound: Self.offerBound, lease: ClaimBounds.lease)
         handoffs = Handoffs()
+        id = DeviceID(machine: index, joining: 0)
+        peer = PeerName(id: id.description, name: letters(index))
     }
 
     var name: String { letters(index) }
-    var peer: PeerName { PeerName(id: "\(name)#\(identity)", name: name) }
 
     /// The device's clocks: they drift, and the user sets one of them.
     var now: Moment {
-        let elapsed = Double(world.time.nanoseconds) * rate
-        return Moment(
-            instant: Instant(nanoseconds: 1_000_000_000 + UInt64(elapsed)), unixTime: 1.7e9 + elapsed / 1e9 + offset)
+        // No machine lets the clock be set to a time before 1970.
+        let unixTime = max(0, 1.7e9 + Double(world.time.nanoseconds) * rate / 1e9 + offset)
+        return Moment(instant: instant(at: world.time), unixTime: unixTime)
     }
+
+    /// The device's clock at a time of the world.
+    func instant(at time: Instant) -> Instant {
+        Instant(nanoseconds: 1_000_000_000 + UInt64(Double(time.nanoseconds) * rate))
+    }
+
+    /// Whether it has run for so long without sleep.
+    func isAwake(for time: Duration) -> Bool { phase == .running && world.time - awakeSince >= time }
 
     func note(_ text: @autoclosure () -> String) { world.note(index, text()) }
 
@@ -89,22 +112,33 @@ final class Device {
         incarnation += 1
         own = OwnActivities(bound: Self.offerBound, lease: ClaimBounds.lease)
         handoffs = Handoffs()
-        (membership, directory, parties, wires, dials, asks) = (disk, Directory(), [:], [], [:], [:])
-        (service, ownTimer, handoffTimer, fuse) = (Service(), nil, nil, nil)
+        if isJoining {
+            joinings += 1
+            id = DeviceID(machine: index, joining: joinings)
+            peer = PeerName(id: id.description, name: name)
+            (disk, isJoining) = ((Lists(), [], Sightings()), false)
+        }
+        (parties, wires, dials, asks, service, fuse) = ([:], [], [:], [:], Service(), nil)
+        (ownTimer, handoffTimer, peerTimer, membershipTimer) = (nil, nil, nil, nil)
+        (epoch, sequence, period, shown, awakeSince) = (epoch + 1, 0, period + 1, nil, world.time)
+        (peers, lists) = (Peers(), disk.lists)
+        peers.table = PeerTable(known: disk.peers.filter { !lists.isRevoked($0.device) })
+        peers.sightings = disk.sightings
+        membership = Membership(revision: lists.revision, storingPause: Self.storingPause)
+        world.ledger.learn(lists.revoked, device: self)
         if incarnation > 1 { note("the node starts") }
-        // A revoked device is no more use to its user, who makes it join again.
-        if membership.isRevoked(peer.id) { identity += 1 }
-        directory.version = world.time.nanoseconds
         decide { $0.setSwitch(HandoffSwitch(isOn: isHandoffOn)) }
-        world.announce(self)
-        after(chance.seconds(50, 60)) { [unowned self] in announceAgain() }
+        hearAgain(cache.keys)
+        announce()
+        world.query(self)
+        saveAgain()
         reconnectApplications()
     }
 
-    /// Keeps the device's records alive, and stands for the queries of a responder.
-    private func announceAgain() {
-        world.announce(self)
-        after(chance.seconds(50, 60)) { [unowned self] in announceAgain() }
+    /// Saves what was seen of other devices, now and then.
+    private func saveAgain() {
+        disk.sightings = peers.sightings.stored
+        after(.seconds(30)) { [unowned self] in saveAgain() }
     }
 
     func crash(after effects: Int, for away: Duration) {
@@ -122,7 +156,7 @@ final class Device {
 
     private func end(for away: Duration) {
         phase = .down
-        fuse = nil
+        (fuse, lists) = (nil, disk.lists)
         deferred = []
         world.ledger.forget(self)
         for wire in wires {
@@ -141,7 +175,8 @@ final class Device {
             $0.cancelAll(because: .isStopping)
         }
         decide { $0.stop() }
-        world.announce(self, isGoodbye: true)
+        withdraw()
+        disk.sightings = peers.sightings.stored
         after(chance.seconds(0.01, 3)) { [unowned self] in end(for: away) }
     }
 
@@ -160,11 +195,19 @@ final class Device {
     func wake() {
         guard phase == .asleep else { return }
         phase = .running
-        awakeSince = now.instant
+        awakeSince = world.time
         note("wakes")
         world.resume(deferred)
         deferred = []
-        world.announce(self)
+        decidePeers { _ in }
+        announce()
+        world.query(self)
+    }
+
+    /// The user leaves the account, and joins it anew.
+    func join() {
+        isJoining = true
+        if phase == .running { stop(for: .seconds(1)) }
     }
 
     // MARK: The cores
@@ -188,7 +231,7 @@ final class Device {
     }
 
     /// Whether the next effect is carried out. A crash may come before any of them.
-    private func burn() -> Bool {
+    func burn() -> Bool {
         guard phase == .running else { return false }
         guard let (effects, away) = fuse else { return true }
         fuse = (effects - 1, away)
@@ -196,7 +239,7 @@ final class Device {
         return effects > 0
     }
 
-    private func schedule(
+    func schedule(
         _ deadline: Instant?, _ timer: ReferenceWritableKeyPath<Device, Instant?>, _ body: @escaping () -> Void
     ) {
         guard let deadline, phase == .running else {
@@ -216,8 +259,8 @@ final class Device {
     private func carryOut(_ effect: OwnActivities<Contents>.Effect) {
         switch effect {
         case .changed(.offered), .changed(.withdrawn):
-            directory.version = max(directory.version + 1, world.time.nanoseconds)
-            world.announce(self)
+            world.ledger.show(own.visible.map(\.activity.id), by: self)
+            if !own.isAwaitingReplacement { announce() }
         case .changed(.continued): break
         case .tell(let offer, let told, let claim): hear(told, of: offer, claim)
         case .endEvents(let offer):
@@ -225,7 +268,9 @@ final class Device {
             world.ledger.endEvents(of: offer, on: self)
         case .askToSave(let offer, let device): askToSave(offer, for: device)
         case .answer(let claim, let answer): give(claim, answer)
-        case .graceEnded: answerLists()
+        case .graceEnded:
+            announce()
+            answerLists()
         }
     }
 
@@ -238,25 +283,33 @@ final class Device {
     }
 
     /// Finds an open connection to a device, if possible a certain one, or makes one.
-    func connect(to other: Int, over held: Wire? = nil, then: @escaping (Result<Wire, Contents.Failure>) -> Void) {
+    func connect(
+        to other: DeviceID, over held: Wire? = nil, then: @escaping (Result<Wire, Contents.Failure>) -> Void
+    ) {
         if let wire = ([held].compactMap(\.self) + wires).first(where: {
-            $0.isOpen(for: self) && $0.other(than: self) == other
+            $0.isOpen(for: self) && $0.device(of: self) == other
         }) {
             return then(.success(wire))
         }
         dials[other, default: []].append(then)
         guard dials[other]?.count == 1 else { return }
-        world.dial(self, world.devices[other]) { [unowned self] result in
-            let waiting = dials.removeValue(forKey: other) ?? []
-            if case .success(let wire) = result { greet(wire) }
-            for then in waiting { then(result) }
+        func end(_ result: Result<Wire, Contents.Failure>) {
+            for then in dials.removeValue(forKey: other) ?? [] { then(result) }
+        }
+        guard let record = known(other)?.record, lists.keys.contains(record.generation), !lists.isRevoked(other) else {
+            return after(.zero) { end(.failure(.unreachable)) }
+        }
+        world.dial(self, record.advertisement) { [unowned self] result in
+            guard case .success(let wire) = result else { return end(result) }
+            // It gets what it lacks before it asks for anything: the other side serves nothing else until then.
+            greet(wire) { end(result) }
         }
     }
 
-    /// Tells the device at the other end of a new connection which devices are revoked.
-    func greet(_ wire: Wire) {
-        guard !membership.revoked.isEmpty else { return }
-        ask(.membership(membership.revoked), on: wire, within: Self.answerDeadline) { _ in }
+    /// A connection is there, on which each side says which lists it has.
+    func greet(_ wire: Wire, then: @escaping () -> Void = {}) {
+        prove(wire.device(of: self))
+        meet(wire, having: wire.revision(of: self), then: then)
     }
 
     /// Sends a request.
@@ -319,42 +372,5 @@ final class Device {
     func close(_ wire: Wire) {
         world.cut(wire)
         lose(wire)
-    }
-
-    func revoke(_ other: Int) {
-        guard other != index else { return }
-        learn([world.devices[other].peer.id])
-    }
-
-    /// Stores revocations, and obeys them from then on.
-    func learn(_ revoked: [String]) {
-        guard membership.merge(revoked) else { return }
-        let list = membership
-        world.ledger.learn(list.revoked, device: self)
-        for wire in wires where list.isRevoked(wire.peer(of: self).id) { close(wire) }
-        directory.records = directory.records.filter { !list.isRevoked($0.value.identity) }
-        after(chance.seconds(0.001, 0.05)) { [unowned self] in
-            disk.merge(list.revoked)
-            for wire in wires where wire.isOpen(for: self) { greet(wire) }
-        }
-        if list.isRevoked(peer.id) {
-            note("learns that it is revoked, and joins again")
-            after(.seconds(1)) { [unowned self] in stop(for: .seconds(1)) }
-        }
-    }
-}
-
-/// The revoked devices that a device knows of.
-struct Membership {
-    private(set) var revoked: [String] = []
-
-    func isRevoked(_ identity: String) -> Bool { revoked.contains(identity) }
-
-    /// - Returns: whether any of them is new.
-    @discardableResult
-    mutating func merge(_ others: [String]) -> Bool {
-        let new = others.filter { !revoked.contains($0) }
-        revoked = (revoked + new).sorted()
-        return !new.isEmpty
     }
 }

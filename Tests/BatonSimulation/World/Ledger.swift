@@ -15,8 +15,12 @@ package enum Invariant: String, Sendable {
     case revoked
     /// Every table stays within its limit.
     case bounds
-    /// Once the network is quiet, each device lists exactly what the devices that it reaches offer.
+    /// A withdrawn activity disappears everywhere within its bound.
+    case withdrawn
+    /// Once the network is quiet for a while, each device lists exactly what the devices that it reaches offer.
     case listing
+    /// Once the network is quiet for a while, all devices have the same revocation lists.
+    case membership
     /// Nothing waits for ever.
     case waiting
 }
@@ -53,6 +57,11 @@ struct Ledger {
         let activity: ActivityID
     }
 
+    /// The life of an advertisement, and what a slow network and two clocks add.
+    private static let withdrawalBound = Duration.seconds(Int(Advertisement.maximumTimeToLive) + 15)
+    /// How long a device may know a change and others not.
+    private static let changeBound = Duration.seconds(15)
+
     private(set) var violation: Violation?
     /// When an activity was offered first.
     private(set) var offered: [ActivityID: Instant] = [:]
@@ -66,6 +75,10 @@ struct Ledger {
     private var accepted: [String: Set<ActivityID>] = [:]
     /// The revoked devices that each device knows of.
     private var known: [Int: Set<String>] = [:]
+    /// The activities that each device offers, and when they changed.
+    private var shown: [Int: (items: Set<ActivityID>, since: Instant)] = [:]
+    /// When activities went that are offered no more.
+    private var gone: [ActivityID: Instant] = [:]
 
     mutating func breach(_ invariant: Invariant, _ text: @autoclosure () -> String) {
         if violation == nil { violation = Violation(invariant: invariant, text: text()) }
@@ -135,7 +148,43 @@ struct Ledger {
         }
     }
 
-    mutating func learn(_ revoked: [String], device: Device) { known[device.index] = Set(revoked) }
+    mutating func learn(_ revoked: Set<DeviceID>, device: Device) {
+        known[device.index] = Set(revoked.map(\.description))
+    }
+
+    // MARK: Listings
+
+    /// A device offers other activities than before.
+    mutating func show(_ items: [ActivityID], by device: Device) {
+        let time = device.world.time
+        for item in shown[device.index]?.items.subtracting(items) ?? [] { gone[item] = time }
+        for item in items { gone[item] = nil }
+        shown[device.index] = (Set(items), time)
+    }
+
+    /// Checks an activity that a device lists.
+    mutating func check(_ item: Item, of origin: DeviceID, on device: Device) {
+        if let time = gone[item.id], device.world.time - max(time, device.lastReading) > Self.withdrawalBound {
+            breach(.withdrawn, "\(device.name) lists “\(item.name)”, which has gone \(device.world.time - time) ago")
+        }
+        if known[device.index]?.contains(origin.description) == true {
+            breach(.revoked, "\(device.name) lists “\(item.name)” of a device that it knows to be revoked")
+        }
+    }
+
+    /// Compares two devices that have had a quiet network for long enough.
+    mutating func compare(_ device: Device, _ other: Device) {
+        if device.lists.revision != other.lists.revision {
+            breach(.membership, "\(device.name) and \(other.name) have different revocation lists")
+        }
+        if let since = shown[other.index]?.since, device.world.time - since < Self.changeBound { return }
+        let listed = device.peers.answers[other.id]?.items ?? []
+        let offered = other.own.visible.map(\.activity)
+        if Set(listed.map { [$0.name, "\($0.version)"] }) != Set(offered.map { [$0.name, "\($0.version)"] }) {
+            let (lines, offers) = (listed.map(\.name), offered.map(\.name))
+            breach(.listing, "\(device.name) lists \(lines) of \(other.name), which offers \(offers)")
+        }
+    }
 
     // MARK: The continuing device
 
@@ -175,7 +224,7 @@ struct Ledger {
         claims = claims.filter { $0.value.device != device.index }
         offers = offers.filter { $0.value.device != device.index }
         handoffs = handoffs.filter { $0.value.device != device.index }
-        known[device.index] = Set(device.disk.revoked)
+        show([], by: device)
     }
 
     mutating func check(_ device: Device) {
@@ -194,8 +243,13 @@ struct Ledger {
                 breach(.exclusive, "\(first) and \(second) hold “\(claim.kept.item.name)” of \(device.name)")
             }
         }
-        let deadline = [device.own.nextDeadline, device.handoffs.nextDeadline].compactMap(\.self).min()
-        if let deadline, max(deadline, device.awakeSince) + .seconds(1) < device.now.instant {
+        let known = device.peers.table.peers.count
+        if known > PeerTable.bound { breach(.bounds, "\(device.name) knows \(known) devices") }
+        let deadline = [
+            device.own.nextDeadline, device.handoffs.nextDeadline, device.membership.nextDeadline,
+            device.peers.table.nextExpiry,
+        ].compactMap(\.self).min()
+        if let deadline, max(deadline, device.instant(at: device.awakeSince)) + .seconds(1) < device.now.instant {
             breach(.waiting, "\(device.name) has missed its deadline")
         }
     }
@@ -208,6 +262,7 @@ struct Ledger {
         if !device.service.waiting.isEmpty {
             breach(.waiting, "\(device.service.waiting.count) devices wait for an activity of \(device.name)")
         }
+        if !device.membership.isStored { breach(.waiting, "\(device.name) has not stored its revocation lists") }
         if let claim = device.own.claims.first {
             breach(.waiting, "a claim of \(claim.device.name) is left on \(device.name)")
         }

@@ -7,7 +7,10 @@ import BatonProtocol
 final class Wire {
     /// The device that dialled comes first.
     let ends: [Int]
-    let identities: [PeerName]
+    private let identities: [PeerName]
+    private let devices: [DeviceID]
+    /// The revocation lists that each said it has.
+    private let revisions: [UInt64]
     private let number: UInt
     var isOpen = [true, true]
     /// Whether nothing crosses it any more.
@@ -18,13 +21,17 @@ final class Wire {
     init(_ dialler: Device, _ listener: Device) {
         ends = [dialler.index, listener.index]
         identities = [dialler.peer, listener.peer]
+        devices = [dialler.id, listener.id]
+        revisions = [dialler.lists.revision, listener.lists.revision]
         number = UInt(dialler.index) << 32 | UInt(dialler.nextNumber())
     }
 
     func side(of device: Device) -> Int { ends[0] == device.index ? 0 : 1 }
     func isOpen(for device: Device) -> Bool { isOpen[side(of: device)] }
-    func other(than device: Device) -> Int { ends[1 - side(of: device)] }
+    /// The device at the other end.
+    func device(of device: Device) -> DeviceID { devices[1 - side(of: device)] }
     func peer(of device: Device) -> PeerName { identities[1 - side(of: device)] }
+    func revision(of device: Device) -> UInt64 { revisions[1 - side(of: device)] }
 
     /// The other device as it asks on this connection.
     func asker(of device: Device) -> PeerName {
@@ -50,12 +57,13 @@ enum Request {
     case piece(ClaimID, Int)
     case commit(ClaimID)
     case release(ClaimID, Contents.Failure?)
-    /// The revoked devices that a device knows of.
-    case membership([String])
+    /// Asks for the revocation lists, and says which the device has.
+    case lists(revision: UInt64)
 }
 
 enum Answer {
-    case list([Item], version: UInt64)
+    case list([Item])
+    case lists(Lists)
     case payload(ClaimID, Item)
     case done
 }
@@ -79,6 +87,9 @@ struct Network {
     }
 
     func isOpen(from: Int, to: Int) -> Bool { blocks[from * devices + to] == 0 }
+
+    /// Whether two devices reach each other.
+    func isWhole(_ one: Int, _ other: Int) -> Bool { isOpen(from: one, to: other) && isOpen(from: other, to: one) }
 
     mutating func block(_ isBlocked: (Int, Int) -> Bool) -> [Int] {
         let pairs = (0..<devices * devices).filter { isBlocked($0 / devices, $0 % devices) }
@@ -107,17 +118,19 @@ struct Network {
 
 extension SimulatedWorld {
     /// Connects a device with another one, which has to reach each other in both directions.
-    func dial(_ device: Device, _ target: Device, then: @escaping (Result<Wire, Contents.Failure>) -> Void) {
+    func dial(_ device: Device, _ announced: Advertisement, then: @escaping (Result<Wire, Contents.Failure>) -> Void) {
+        let target = devices[announced.device.machine]
         let (from, to, began) = (device.index, target.index, device.incarnation)
         let delay = network.delay(from: from, to: to) + network.delay(from: to, to: from)
         after(delay) { [unowned self] in
-            guard network.isOpen(from: from, to: to), network.isOpen(from: to, to: from), target.phase == .running
+            guard network.isWhole(from, to), target.phase == .running,
+                target.id == announced.device, target.epoch == announced.epoch
             else {
-                // A device without a node refuses at once.
-                let isRefused = target.phase == .down && network.isOpen(from: to, to: from)
+                // Where no node listens, or another one by now, the machine refuses at once.
+                let isRefused = target.phase != .asleep && network.isOpen(from: to, to: from)
                 return after(isRefused ? .zero : .seconds(5), of: device) { then(.failure(.unreachable)) }
             }
-            guard !target.membership.isRevoked(device.peer.id), !device.membership.isRevoked(target.peer.id) else {
+            guard !target.lists.isRevoked(device.id), !device.lists.isRevoked(target.id) else {
                 return after(.milliseconds(1), of: device) { then(.failure(.notAdmitted)) }
             }
             guard device.incarnation == began else { return }
@@ -166,27 +179,50 @@ extension SimulatedWorld {
         }
     }
 
-    /// Announces a device to all others: twice, as DNS-SD does.
-    func announce(_ device: Device, isGoodbye: Bool = false) {
-        let announcement = Announcement(device, isGoodbye: isGoodbye)
-        for pause in [Duration.zero, .seconds(1)] {
-            after(pause) { [unowned self] in
-                statistics.announcements += 1
-                for other in devices where other.index != device.index { deliver(announcement, to: other) }
+    /// Sends what a device shows to all others: twice, as DNS-SD does.
+    func announce(_ device: Device) {
+        guard let announcement = device.shown else { return }
+        announce(announcement, from: device.index)
+        after(.seconds(1), of: device) { [unowned self] in
+            // Another text has taken its place by now, or no other does.
+            if device.sequence == announcement.record?.advertisement.sequence, device.shown != nil {
+                announce(announcement, from: device.index)
             }
         }
     }
 
-    private func deliver(_ announcement: Announcement, to other: Device) {
-        let (from, to) = (announcement.device, other.index)
-        guard network.isOpen(from: from, to: to), other.phase == .running else { return }
+    /// Sends one packet to all other devices.
+    func announce(_ announcement: Announcement, from index: Int) {
+        statistics.announcements += 1
+        for other in devices where other.index != index { deliver(announcement, from: index, to: other) }
+    }
+
+    /// Asks all others what they show, as a machine does that has found the network. Each machine answers for itself.
+    func query(_ device: Device) {
+        for pause in [Duration.zero, .seconds(1)] {
+            after(pause, of: device) { [unowned self] in
+                for other in devices where other.index != device.index {
+                    guard network.isOpen(from: device.index, to: other.index), other.phase == .running else { continue }
+                    if let announcement = other.shown { deliver(announcement, from: other.index, to: device) }
+                }
+            }
+        }
+    }
+
+    private func deliver(_ announcement: Announcement, from: Int, to other: Device) {
+        let to = other.index
+        guard network.isOpen(from: from, to: to) else { return }
         let noise = network.noise
         let copies = network.choose(from: from, to: to) {
             $0.happens(noise.loss) ? 0 : $0.happens(noise.duplication) ? 2 : 1
         }
         for _ in 0..<copies {
-            // An announcement may come later than a newer one.
-            after(network.delay(from: from, to: to), of: other) { other.hear(announcement) }
+            // A packet may come later than a newer one, and a machine that sleeps never gets it.
+            after(network.delay(from: from, to: to)) { [unowned self] in
+                guard other.phase != .asleep else { return }
+                other.hear(announcement)
+                ledger.check(other)
+            }
         }
     }
 }
@@ -196,7 +232,8 @@ extension Message {
     fileprivate var size: Int {
         switch self {
         case .request: 140
-        case .answer(_, .success(.list(let items, _))): 120 + 130 * items.count
+        case .answer(_, .success(.list(let items))): 120 + 130 * items.count
+        case .answer(_, .success(.lists(let lists))): 320 + 20 * lists.revoked.count
         case .answer(_, .success(.payload)): 700
         case .answer: 120
         case .taken, .abort: 90

@@ -31,6 +31,8 @@ enum Act: Sendable, Hashable {
     case setSwitch(Int, Bool)
     case leave(Int, Duration)
     case revoke(Int, of: Int)
+    /// The user leaves the account and joins it anew.
+    case join(Int)
     /// The node is killed after it has carried out so many more effects, and starts again.
     case crash(Int, afterEffects: Int, Duration)
     case sleep(Int, Duration)
@@ -43,7 +45,8 @@ enum Act: Sendable, Hashable {
     var isFault: Bool {
         switch self {
         case .crash, .sleep, .cut, .partition, .block, .setClock: true
-        case .offer, .update, .withdraw, .accept, .cancel, .cancelTransfer, .letGo, .setSwitch, .leave, .revoke: false
+        case .offer, .update, .withdraw, .accept, .cancel, .cancelTransfer, .letGo, .setSwitch, .leave, .revoke, .join:
+            false
         }
     }
 }
@@ -124,6 +127,7 @@ package struct Plan: Sendable {
         add(every: 300 * pace, &chance) { .setSwitch($0.below(devices), false) }
         add(every: 60 * pace, &chance) { .setSwitch($0.below(devices), true) }
         add(every: 400 * pace, &chance) { .leave($0.below(devices), $0.seconds(0.1, 100)) }
+        add(every: 900 * pace, &chance) { .join($0.below(devices)) }
         addFaults(&chance)
     }
 
@@ -187,6 +191,7 @@ extension Act: CustomStringConvertible {
         case .setSwitch(_, let isOn): "user switches Handoff \(isOn ? "on" : "off")"
         case .leave(_, let time): "user stops the node for \(time)"
         case .revoke(_, let other): "user revokes \(letters(other))"
+        case .join: "user leaves the account and joins it anew"
         case .crash(_, let effects, let time): "FAULT: crash after \(effects) more effects, for \(time)"
         case .sleep(_, let time): "FAULT: sleep for \(time)"
         case .cut(_, let other): "FAULT: connections with \(letters(other)) are cut"
@@ -201,8 +206,8 @@ extension Act: CustomStringConvertible {
         switch self {
         case .offer(let device, _, _), .update(let device, _), .withdraw(let device, _), .accept(let device, _),
             .cancel(let device, _), .cancelTransfer(let device, _), .letGo(let device, _), .setSwitch(let device, _),
-            .leave(let device, _), .revoke(let device, _), .crash(let device, _, _), .sleep(let device, _),
-            .cut(let device, _), .block(let device, _, _), .setClock(let device, _):
+            .leave(let device, _), .revoke(let device, _), .join(let device), .crash(let device, _, _),
+            .sleep(let device, _), .cut(let device, _), .block(let device, _, _), .setClock(let device, _):
             device
         case .partition: nil
         }

@@ -13,9 +13,11 @@ final class SimulatedWorld {
         let body: () -> Void
     }
 
-    /// How long the world is quiet at the end, before it is looked whether everything came to rest: a transfer that was
-    /// cut may go on for 10 minutes, and the lease of one may begin then.
+    /// How long the world is quiet before everything has to be at rest. A transfer that was cut may go on for 10
+    /// minutes, and the lease of one may begin then.
     static let quietTime = Duration.seconds(1600)
+    /// How long a quiet network takes until each device lists what the others offer, and has their revocation lists.
+    static let listingBound = Duration.seconds(400)
 
     let plan: Plan
     private(set) var time = Instant(nanoseconds: 0)
@@ -27,6 +29,7 @@ final class SimulatedWorld {
     private(set) var devices: [Device] = []
     /// Whether users and faults have ended.
     private(set) var isQuiet = false
+    private var calmSince: Instant?
 
     init(_ plan: Plan, isTraced: Bool) {
         self.plan = plan
@@ -52,6 +55,7 @@ final class SimulatedWorld {
     /// Runs to the end, or to the first violation.
     func run() {
         for device in devices { device.start() }
+        checkListings()
         for entry in plan.entries { after(entry.time) { [unowned self] in happen(entry.act) } }
         advance(to: time + plan.length)
         if ledger.violation == nil {
@@ -97,32 +101,40 @@ final class SimulatedWorld {
         isQuiet = true
         network.calm()
         note(nil, "quiet: users and faults have ended")
+        // Users make devices join anew that are revoked, or that find the others no more.
+        let revoked = devices.reduce(into: Set()) { $0.formUnion($1.lists.revoked) }
+        let newest = devices.filter { !revoked.contains($0.id) }
+            .min { $0.lists.generation.precedes($1.lists.generation) }
         for device in devices {
-            switch device.phase {
-            case .asleep: device.wake()
-            case .down: device.start()
-            case .running: break
-            }
             device.offset = 0
+            device.wake()
+            if revoked.contains(device.id) || newest.map(device.isApart) == true { device.join() }
+            device.start()
         }
+        calmSince = time
     }
 
     /// Compares what is left with what may be left, once the world has been quiet for long enough.
     private func checkRest() {
         for device in devices {
             ledger.checkRest(of: device)
-            let known = device.membership.isRevoked(device.peer.id)
-            for other in devices where other.index != device.index {
-                let isAdmitted =
-                    !device.membership.isRevoked(other.peer.id) && !other.membership.isRevoked(device.peer.id)
-                if !isAdmitted || known { continue }
-                let (shown, offered) = (device.listed(of: other), other.own.visible.map(\.activity))
-                if Set(shown) != Set(offered) {
-                    let (lines, offers) = (shown.map(\.name), offered.map(\.name))
-                    ledger.breach(.listing, "\(device.name) lists \(lines) of \(other.name), which offers \(offers)")
-                }
+        }
+    }
+
+    /// Looks every 10 s whether devices list what has long gone, or do not list what they should have found by then.
+    private func checkListings() {
+        for device in devices where device.isAwake(for: .seconds(1)) {
+            for (origin, item) in device.listing {
+                ledger.check(item, of: origin, on: device)
+            }
+            guard let calmSince, time - calmSince > Self.listingBound, device.isAwake(for: Self.listingBound) else {
+                continue
+            }
+            for other in devices where other !== device && other.isAwake(for: Self.listingBound) {
+                ledger.compare(device, other)
             }
         }
+        after(.seconds(10)) { [unowned self] in checkListings() }
     }
 
     // MARK: Acts
@@ -140,7 +152,8 @@ final class SimulatedWorld {
         case .letGo(let index, let choice): devices[index].letGo(choice)
         case .setSwitch(let index, let isOn): devices[index].setSwitch(isOn)
         case .leave(let index, let time): devices[index].stop(for: time)
-        case .revoke(let index, let other): devices[index].revoke(other)
+        case .revoke(let index, let other): revoke(other, by: devices[index])
+        case .join(let index): devices[index].join()
         case .crash(let index, let effects, let time): devices[index].crash(after: effects, for: time)
         case .sleep(let index, let time): devices[index].sleep(for: time)
         case .cut(let index, let other):
@@ -152,6 +165,15 @@ final class SimulatedWorld {
             block(for: time) { (sides >> UInt64($0 % 64)) & 1 != (sides >> UInt64($1 % 64)) & 1 }
         case .block(let from, let to, let time): block(for: time) { $0 == from && $1 == to }
         }
+    }
+
+    /// The user of a revoked device finds that in a while, and joins anew.
+    private func revoke(_ index: Int, by device: Device) {
+        guard device.index != index else { return }
+        let (other, id) = (devices[index], devices[index].id)
+        device.revoke(id, knowing: devices.filter { $0.phase == .running && network.isWhole(device.index, $0.index) })
+        let pause = device.chance.seconds(1, 100)
+        after(pause) { [unowned self] in if !isQuiet, other.id == id { other.join() } }
     }
 
     private func block(for duration: Duration, _ isBlocked: (Int, Int) -> Bool) {
@@ -189,7 +211,7 @@ package struct Statistics: Sendable {
     fileprivate mutating func note(_ device: Device) {
         mostClaims = max(mostClaims, device.own.claims.count)
         mostHandoffs = max(mostHandoffs, device.parties.count)
-        mostRecords = max(mostRecords, device.directory.records.count)
+        mostRecords = max(mostRecords, device.peers.table.peers.count)
     }
 
     package static func += (left: inout Statistics, right: Statistics) {
