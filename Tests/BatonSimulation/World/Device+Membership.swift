@@ -152,9 +152,11 @@ extension Device {
         adopt(next) { _ in }
     }
 
-    /// Whether neither of two devices reads what the other announces, since lists were signed apart.
+    /// Whether it has lists that were signed apart from those of another device. Two sides with such lists read nothing
+    /// of each other, and nothing but the account key brings them together.
     func isApart(from other: Device) -> Bool {
-        !lists.keys.contains(other.lists.generation) && !other.lists.keys.contains(lists.generation)
+        var all = other.lists
+        return all.merge(lists)
     }
 
     /// Takes lists over and obeys them from then on.

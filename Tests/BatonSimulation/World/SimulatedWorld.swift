@@ -101,7 +101,7 @@ final class SimulatedWorld {
         isQuiet = true
         network.calm()
         note(nil, "quiet: users and faults have ended")
-        // Users make devices join anew that are revoked, or that find the others no more.
+        // Users make devices join anew that are revoked, or that may find the others no more.
         let revoked = devices.reduce(into: Set()) { $0.formUnion($1.lists.revoked) }
         let newest = devices.filter { !revoked.contains($0.id) }
             .min { $0.lists.generation.precedes($1.lists.generation) }
