@@ -205,9 +205,11 @@ final class Device {
     }
 
     /// The user leaves the account, and joins it anew.
-    func join() {
+    ///
+    /// - Parameter isKilled: whether the node ends at once, and tells nobody of its lists any more.
+    func join(isKilled: Bool = false) {
         isJoining = true
-        if phase == .running { stop(for: .seconds(1)) }
+        if isKilled, phase != .down { end(for: .seconds(1)) } else if phase == .running { stop(for: .seconds(1)) }
     }
 
     // MARK: The cores

@@ -107,8 +107,10 @@ final class SimulatedWorld {
             .min { $0.lists.generation.precedes($1.lists.generation) }
         for device in devices {
             device.offset = 0
+            if revoked.contains(device.id) || newest.map(device.isApart) == true { device.join(isKilled: true) }
+        }
+        for device in devices {
             device.wake()
-            if revoked.contains(device.id) || newest.map(device.isApart) == true { device.join() }
             device.start()
         }
         calmSince = time
