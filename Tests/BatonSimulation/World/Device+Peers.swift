@@ -86,7 +86,6 @@ extension Device {
         let version = peers.table.version
         peers.table.expire(now: now.instant)
         let value = body(&peers.table)
-        for news in peers.table.takePresence(at: now.instant).map({ "\($0)" }).sorted() { note(news) }
         if peers.table.version != version { watch() }
         schedule(peers.table.nextExpiry, \.peerTimer) { [unowned self] in decidePeers { _ in } }
         return value
