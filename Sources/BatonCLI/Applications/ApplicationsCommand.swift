@@ -134,7 +134,7 @@ struct ApplicationsRegisterCommand: ParsableCommand {
         do throws(LaunchError) {
             try RegistryAccess.launcher().check(manifest)
         } catch {
-            Output.say("It cannot be started now: \(SafeText.escaped(error.message)).")
+            Output.say("It cannot be started now: \(SafeText.escaped(error.description)).")
         }
     }
 
