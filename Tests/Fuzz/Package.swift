@@ -59,7 +59,7 @@ let package = Package(
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
-        room("BatonDiscovery", ["BatonEventLoop", "CDNSSD"]),
+        room("BatonDiscovery", ["BatonCore", "BatonProtocol", "BatonEventLoop", "CDNSSD"]),
         room("BatonTransport", ["BatonProtocol", "BatonEventLoop", collections, system]),
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
         room(
