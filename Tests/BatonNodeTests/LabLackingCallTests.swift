@@ -25,7 +25,7 @@ struct LabLackingCallTests {
             code: "destinationUnwritable",
             sentence: "cannot name a file without risking to replace another. Accept into a folder on another file"
         )
-        let opening = (code: "unsupported", sentence: "It needs openat2: update to Linux 5.6 or later")
+        let opening = (code: "unsupported", sentence: "It needs Linux 5.13 or later with openat2, which a container can forbid")
         return [
             Lack(calls: "-", file: nil, folder: nil),
             // A second name cannot replace anything either, and folders have none.
