@@ -48,7 +48,7 @@ struct LabResponderTests {
         for offer in [first, second] { try await offer.command.end(by: SIGTERM) }
     }
 
-    @Test("A node says once that it is not announced and why, once that this is over, and which devices come and go")
+    @Test("A node says once that it is not announced and why, once that this is over, and what was taken over")
     func said() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
@@ -69,14 +69,12 @@ struct LabResponderTests {
         try await eventually("its end is said", within: .seconds(60)) { lines("this device is announced again") == 1 }
 
         let other = try await lab.startNode(1).command
-        try await eventually("it has come", within: .seconds(60)) { lines("laptop is on the network") == 1 }
         let offer = try await lab.offer(1, "--url", "https://example.org/first", "--title", "First")
         try await lab.watch(2).listed("First")
         #expect(try await lab.run(2, "accept", "--print", "--json").status == 0)
         try await eventually("it is said") { lines("“First” of laptop was taken over here") == 1 }
         try await offer.command.end(by: SIGTERM)
         try await other.end(by: SIGTERM)
-        try await eventually("it has gone", within: .seconds(60)) { lines("laptop has gone") == 1 }
         #expect(lines("unavailable(") == 0 && lines("discovery: ") == 0, "\(node.errors)")
     }
 
