@@ -152,11 +152,11 @@ extension Device {
         adopt(next) { _ in }
     }
 
-    /// Whether it has lists that were signed apart from those of another device. Two sides with such lists read nothing
-    /// of each other, and nothing but the account key brings them together.
-    func isApart(from other: Device) -> Bool {
-        var all = other.lists
-        return all.merge(lists)
+    /// Whether a device with the newest lists cannot bring this one up to them: their lists were signed apart; or it
+    /// joined later, and lacks the keys under which this one announces itself.
+    func isApart(from newest: Device) -> Bool {
+        var all = newest.lists
+        return all.merge(lists) || !newest.lists.keys.contains(lists.generation)
     }
 
     /// Takes lists over and obeys them from then on.

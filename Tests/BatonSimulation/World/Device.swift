@@ -165,7 +165,7 @@ final class Device {
         }
         disconnectApplications()
         incarnation += 1
-        world.after(away) { [unowned self] in start() }
+        world.after(world.isQuiet ? .seconds(1) : away) { [unowned self] in start() }
     }
 
     /// The user stops the node.

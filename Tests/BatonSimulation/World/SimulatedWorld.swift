@@ -103,10 +103,11 @@ final class SimulatedWorld {
         note(nil, "quiet: users and faults have ended")
         // Users make devices join anew that are revoked, or that may find the others no more.
         let revoked = devices.reduce(into: Set()) { $0.formUnion($1.lists.revoked) }
-        let newest = devices.filter { !revoked.contains($0.id) }
+        let newest = devices.filter { !revoked.contains($0.id) && !$0.isJoining }
             .min { $0.lists.generation.precedes($1.lists.generation) }
         for device in devices {
             device.offset = 0
+            device.disk.lists = device.lists
             if revoked.contains(device.id) || newest.map(device.isApart) == true { device.join(isKilled: true) }
         }
         for device in devices {
