@@ -16,7 +16,6 @@ struct EventQueue<Event> {
     private var heap: [Entry] = []
     private var lastNumber: UInt64 = 0
 
-    var count: Int { heap.count }
     var nextTime: Instant? { heap.first?.time }
 
     mutating func add(_ event: Event, at time: Instant) {

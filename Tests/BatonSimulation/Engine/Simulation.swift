@@ -5,8 +5,6 @@ package enum Simulation {
     package struct Outcome: Sendable {
         package let violation: Violation?
         package let statistics: Statistics
-        /// When the invariant was broken; nil if none was, or only at rest.
-        let time: Duration?
         /// One line for each event, if it was asked for.
         package let lines: [String]
     }
@@ -14,9 +12,7 @@ package enum Simulation {
     package static func run(_ plan: Plan, isTraced: Bool = false) -> Outcome {
         let world = SimulatedWorld(plan, isTraced: isTraced)
         world.run()
-        return Outcome(
-            violation: world.ledger.violation, statistics: world.statistics,
-            time: world.ledger.violation.map { _ in world.statistics.simulated }, lines: world.trace.lines)
+        return Outcome(violation: world.ledger.violation, statistics: world.statistics, lines: world.trace.lines)
     }
 
     /// Leaves out as many of a plan's faults and acts as it can, so that the same invariant is still broken.
@@ -31,10 +27,8 @@ package enum Simulation {
         func isBroken(_ plan: Plan) -> Bool {
             clock.now < end && run(plan).violation?.invariant == invariant
         }
-        if let time = run(plan).time {
-            let earlier = shortest.entries.filter { $0.time <= time }
-            shortest.entries = earlier
-        }
+        let taken = run(plan).statistics.simulated
+        shortest.entries.removeAll { $0.time > taken }
         for fault in Fault.allCases {
             let candidate = shortest.without(fault)
             if isBroken(candidate) { shortest = candidate }

@@ -152,8 +152,8 @@ extension Device {
         adopt(next) { _ in }
     }
 
-    /// Whether a device with the newest lists cannot bring this one up to them: their lists were signed apart; or it
-    /// joined later, and lacks the keys under which this one announces itself.
+    /// Whether a device with the newest lists cannot bring this one up to them. Their lists may have been signed apart.
+    /// Or that device joined later, and lacks the keys under which this one announces itself.
     func isApart(from newest: Device) -> Bool {
         var all = newest.lists
         return all.merge(lists) || !newest.lists.keys.contains(lists.generation)
