@@ -111,9 +111,9 @@ package struct AdvertisementSealer: Sendable {
 /// account key and has met no other device does not know that digest. From generation 1 on, the salt hides it under
 /// `K_join[g]`: see the article *Advertisement* of `BatonProtocol`.
 ///
-/// Without `K_join[g]` all salts look random, and those of two periods have nothing in common. A revoked device holds no
-/// `K_join` of a later generation. It can get one only through a list that was signed on a device that had not heard of
-/// the revocation, and then it learns a digest and no key.
+/// Without `K_join[g]` all salts look random, and those of two periods have nothing in common. A revoked device holds
+/// no `K_join` of a later generation. It can get one only through a list that was signed on a device that had not heard
+/// of the revocation, and then it learns a digest and no key.
 enum JoiningSalt {
     private static let randomCount = 8
     private static let label = Array("joining-salt/1".utf8)

@@ -19,7 +19,8 @@ enum PropertyListShape {
         }
     }
 
-    /// Whether it begins as XML in UTF-8, which has no bytes of zero: lists of the old style and other encodings do not.
+    /// Whether it begins as XML in UTF-8, which has no bytes of zero: lists of the old style and other encodings do
+    /// not.
     private static func isXML(_ bytes: [UInt8]) -> Bool {
         let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes[3...] : bytes[...]
         return text.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "<") && !text.contains(0)

@@ -71,7 +71,8 @@ final class OneTime: Sendable {
 
 /// The request to end what a command does: by a signal, or by the command itself.
 ///
-/// The request runs the present action. If there is none, because the command waits for something, it runs the next one.
+/// The request runs the present action. If there is none, because the command waits for something, it runs the next
+/// one.
 final class Cancellation: Sendable {
     private struct State {
         var isRequested = false

@@ -45,8 +45,8 @@ package struct Handoffs<W: World>: Sendable {
         /// Releases the claim, if one is held.
         case release(because: W.Failure?)
 
-        /// Whether the step may come as soon as its origin announces itself. A document that changes, or that its origin
-        /// has no place for, is fetched after the whole pause.
+        /// Whether the step may come as soon as its origin announces itself. A document that changes, or that its
+        /// origin has no place for, is fetched after the whole pause.
         package var mayComeEarly: Bool { if case .fetch = self { false } else { true } }
     }
 

@@ -76,7 +76,8 @@ package struct ChunkDecompressor: ~Copyable {
 
     /// Fills `content`, all of it, from one frame.
     ///
-    /// - Throws: for anything but one frame of this content. The content is undefined then, and the decompressor can go on.
+    /// - Throws: for anything but one frame of this content. The content is undefined then, and the decompressor can go
+    ///   on.
     package mutating func decompress(
         _ frame: UnsafeRawBufferPointer, into content: UnsafeMutableRawBufferPointer
     ) throws(CompressionError) {

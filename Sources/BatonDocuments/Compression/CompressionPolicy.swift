@@ -12,8 +12,8 @@ import Glibc
 ///   times of what the try took. So tries take at most 2 % of the time.
 /// - Chunks are compressed if that takes at most 85 % of the plain time, and until it takes more than 95 %. Content
 ///   that no longer shrinks is sent plain again within a second.
-/// - If compressing leaves the link idle, nobody sees how fast the link is. So every 5 s chunks go plain again until the
-///   link is waited for and one is tried.
+/// - If compressing leaves the link idle, nobody sees how fast the link is. So every 5 s chunks go plain again until
+///   the link is waited for and one is tried.
 ///
 /// A pure value: time comes in with every call, on a monotonic clock. Each stream of chunks has one.
 package struct CompressionPolicy: Sendable {

@@ -55,9 +55,9 @@ package struct SignatureIndex: Sendable {
     /// A piece that is there already is left out: the first place is as good.
     ///
     /// - Parameter basis: 0 at first, then the same as before or a larger one (a file without a piece may be left out).
-    /// - Throws: for a part of a signature, more than `PieceSignature.limit` of them, files that do not rise, and a piece
-    ///   that has no bytes, is too large, or is too small and not the last of its file. The index is then of no more
-    ///   use.
+    /// - Throws: for a part of a signature, more than `PieceSignature.limit` of them, files that do not rise, and a
+    ///   piece that has no bytes, is too large, or is too small and not the last of its file. The index is then of no
+    ///   more use.
     package mutating func append(_ batch: UnsafeRawBufferPointer, basis: Int) throws(DeltaError) {
         guard batch.count.isMultiple(of: PieceSignature.byteCount) else { throw DeltaError() }
         let count = batch.count / PieceSignature.byteCount

@@ -7,11 +7,11 @@ import Glibc
 import SystemPackage
 
 /// The place of a document until it is whole: a hidden file or folder beside its destination, for this user
-/// alone, with a journal of which chunks are there, and which of them the disk has for good. A document of one file is a
-/// folder with one entry, which is the document itself.
+/// alone, with a journal of which chunks are there, and which of them the disk has for good. A document of one file is
+/// a folder with one entry, which is the document itself.
 ///
-/// It stays where it is until ``commit(unless:)`` or ``end()`` ends it. It belongs to one thread, and each call blocks on
-/// the disk. It holds at most five descriptors.
+/// It stays where it is until ``commit(unless:)`` or ``end()`` ends it. It belongs to one thread, and each call blocks
+/// on the disk. It holds at most five descriptors.
 final class Part {
     /// Unsure bytes after which a checkpoint is due: 1 GiB. The next attempt may have to read so many.
     private static let byteLimit: UInt64 = 1 << 30
@@ -95,7 +95,8 @@ final class Part {
 
     /// Opens the part of an earlier transfer, which the caller has taken from the ledger.
     ///
-    /// - Parameter isCancelled: whether nobody waits for it any more; it is asked before each chunk that has to be read.
+    /// - Parameter isCancelled: whether nobody waits for it any more; it is asked before each chunk that has to be
+    ///   read.
     /// - Returns: nil if the part or its journal cannot be used: somebody cut, removed or damaged it, or has put
     ///   something else in the place of a file or folder.
     convenience init?(

@@ -98,8 +98,8 @@ struct PartChoice {
 
     /// Makes sure of the room that is needed. If the disk has too little, and the others hold enough, they go.
     ///
-    /// - Parameter held: bytes that the disk holds for the others. A file with holes needs as much as it had in them, as
-    ///   a rule.
+    /// - Parameter held: bytes that the disk holds for the others. A file with holes needs as much as it had in them,
+    ///   as a rule.
     private mutating func reserve(_ part: Part, _ held: UInt64) throws(DocumentError) {
         do throws(DocumentError) {
             try part.reserve(sparseAtMost: held)

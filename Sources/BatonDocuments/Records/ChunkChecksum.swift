@@ -45,7 +45,8 @@ package struct ChunkChecksum: Sendable, Hashable {
 extension ChunkChecksum {
     private static let wholeZeros = computed(ofZeros: ChunkLayout.chunkSize)
 
-    /// The checksum of so many bytes of zeros, at most ``ChunkLayout/chunkSize``. That of a whole chunk is computed once.
+    /// The checksum of so many bytes of zeros, at most ``ChunkLayout/chunkSize``. That of a whole chunk is computed
+    /// once.
     static func ofZeros(_ count: Int) -> ChunkChecksum {
         count == ChunkLayout.chunkSize ? wholeZeros : computed(ofZeros: count)
     }

@@ -23,9 +23,9 @@ package struct DocumentIdentity: Sendable, Hashable {
         self.place = place.count == Self.byteCount ? Array(place) : []
     }
 
-    /// The identity of what is at a path that ends with a name: checksums (XXH3-128) of numbers of the file system, which are no secret.
-    /// Each selection of entries is a document of its own, so that the part of one is not spent on another. Its names
-    /// belong to its place, and nothing stands for the file.
+    /// The identity of what is at a path that ends with a name: checksums (XXH3-128) of numbers of the file system,
+    /// which are no secret. Each selection of entries is a document of its own, so that the part of one is not spent on
+    /// another. Its names belong to its place, and nothing stands for the file.
     init(
         _ document: FileIdentity, at path: FilePath, called label: DocumentLabel,
         _ selection: DocumentSelection = .all

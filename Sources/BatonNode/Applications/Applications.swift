@@ -19,8 +19,8 @@ final class Applications {
     nonisolated static let bound = 128
     /// How long an application may take to start and register.
     nonisolated static let launchDeadline = Duration.seconds(20)
-    /// The least time between two writes of what was used last, so that two applications that take turns in front do not
-    /// keep the disk busy: 2 s.
+    /// The least time between two writes of what was used last, so that two applications that take turns in front do
+    /// not keep the disk busy: 2 s.
     nonisolated static let writeInterval = Duration.seconds(2)
 
     /// Names one registration, for as long as its stream is open.

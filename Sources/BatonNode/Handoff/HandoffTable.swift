@@ -28,9 +28,9 @@ final class HandoffTable {
     /// streams on a connection, and a quarter is left to what the nodes have to say to each other. An activity serves
     /// 32 streams (``Baton/UserActivity/continuationStreams()``).
     ///
-    /// A stream keeps its place until the other device counts it no longer. So an application that aborts streams faster
-    /// than their RESETs may leave (``BatonProtocol/Limits/sentResets``) finds no place for new ones, and slows nobody
-    /// but itself.
+    /// A stream keeps its place until the other device counts it no longer. So an application that aborts streams
+    /// faster than their RESETs may leave (``BatonProtocol/Limits/sentResets``) finds no place for new ones, and slows
+    /// nobody but itself.
     nonisolated static let (streamBound, streamBoundOfApplication) = (96, 32)
 
     private struct Entry {

@@ -86,8 +86,8 @@ final class Announcer {
         renewal?.cancel()
     }
 
-    /// Seals what is offered, in the period that has begun, and hands the record over. Nothing may be awaited meanwhile:
-    /// after a rotation the record would show its salt under the name of another period.
+    /// Seals what is offered, in the period that has begun, and hands the record over. Nothing may be awaited
+    /// meanwhile: after a rotation the record would show its salt under the name of another period.
     ///
     /// - Parameter publish: gets the record, and the one for when the next change will have to wait: others are to ask
     ///   then.

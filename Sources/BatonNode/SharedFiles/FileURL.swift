@@ -77,8 +77,8 @@ enum FileURL: Sendable, Hashable {
     }
 
     /// - Parameter text: the URL. The rest after its path, from the first `?` or `#` on, is passed on unchanged.
-    /// - Returns: nil for another scheme and for a place that no node makes. Nil also for a file of another host, a path
-    ///   that is not absolute, a byte that no name may have, and an escape that is none.
+    /// - Returns: nil for another scheme and for a place that no node makes. Nil also for a file of another host, a
+    ///   path that is not absolute, a byte that no name may have, and an escape that is none.
     init?(_ text: String) {
         guard let scheme = Scheme(of: text) else { return nil }
         // By bytes: as a character, a `?` with a combining mark behind it is another one.
