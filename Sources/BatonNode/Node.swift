@@ -254,10 +254,11 @@ package final class Node {
                 }
             }
         }
+        connections.network = monitor(announcer)
         return Parts(
             listeners: listeners, control: control, discovery: discovery, directory: directory, announcer: announcer,
             offers: offers, connections: connections, handoffs: handoffs, sending: sending,
-            monitor: monitor(announcer), discovering: discovering,
+            monitor: connections.network, discovering: discovering,
             automatic: automatic, admissionControl: admissionControl)
     }
 

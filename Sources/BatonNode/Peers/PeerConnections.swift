@@ -27,6 +27,8 @@ final class PeerConnections {
     nonisolated let budget: ReceiveBudget
     private var links: Links<Connection, IPAddress>
     private var dials: [String: Task<Connection, any Error>] = [:]
+    /// Knows this device's addresses without a look at the system; nil if the network is not watched.
+    var network: NetworkMonitor?
     private(set) var isStopped = false
 
     nonisolated init(
@@ -127,7 +129,8 @@ final class PeerConnections {
 
     /// Whether a connection leads from an address that this device has to one that the other device has announced.
     func isWhereAnnounced(_ connection: Connection, _ device: String) -> Bool {
-        if let here = connection.localAddress.ipAddress, !here.isLoopback, let own = try? InterfaceAddress.current(),
+        if let here = connection.localAddress.ipAddress, !here.isLoopback,
+            let own = network?.addresses ?? (try? InterfaceAddress.current()),
             !own.contains(where: { $0.address == here })
         {
             return false
