@@ -15,6 +15,12 @@ enum SystemCalls {
         return status
     }
 
+    /// Throws if this process may not make entries in an open folder, or its file system is read-only.
+    static func requireWritable(_ folder: borrowing OwnedDescriptor) throws(Errno) {
+        let number = folder.rawValue
+        try call { faccessat(number, ".", W_OK | X_OK, AT_EACCESS) }
+    }
+
     /// The status of a path; links are followed.
     static func status(at path: FilePath) throws(Errno) -> stat {
         var status = stat()

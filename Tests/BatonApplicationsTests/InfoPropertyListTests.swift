@@ -234,6 +234,9 @@ struct InfoPropertyListTests {
             let list = try InfoPropertyList(Self.binary(head + objects))
             #expect(try list.manifest(source: nil).identifier == "a")
         }
+        // 2,049 times the same text.
+        let wide: [UInt8] = [0xAF, 0x11, 8, 1] + Array(repeating: [0, 3], count: 2049).joined()
+        #expect(throws: ApplicationManifestError.self) { try InfoPropertyList(Self.binary(head + [wide])) }
         let real = try PropertyListSerialization.data(
             fromPropertyList: ["CFBundleIdentifier": "a", "x": Array(repeating: ["b": 1], count: 500)],
             format: .binary, options: 0)

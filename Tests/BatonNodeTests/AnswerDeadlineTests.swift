@@ -63,7 +63,7 @@ struct AnswerDeadlineTests {
         let serving = Task { for await incoming in far.incoming { ask.yield(incoming.stream) } }
         var streams = asked.makeAsyncIterator()
 
-        let silent = await activities(.milliseconds(200)).all(asking: true)
+        let silent = await activities(.milliseconds(200)).all(for: .look)
         #expect(silent.map(\.activity.title) == ["Announced"] && silent.map(\.incomplete) == [true])
         // Nobody waits for its answer any more.
         let given = try #require(await streams.next())
@@ -71,7 +71,7 @@ struct AnswerDeadlineTests {
 
         // A device that answers in time, however late that is, is listed as it says.
         let patient = activities(.seconds(120))
-        let listing = Task { await patient.all(asking: true) }
+        let listing = Task { await patient.all(for: .look) }
         let stream = try #require(await streams.next())
         try await stream.respond(.activityList(.init()))
         for number in 0..<2 {

@@ -26,7 +26,7 @@ enum PropertyListShape {
         return text.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "<") && !text.contains(0)
     }
 
-    /// Whether all objects of a binary list end within it.
+    /// Whether all objects of a binary list end within it, and no container is too large.
     ///
     /// Source: `CFBinaryPList.c` of Apple's Core Foundation, which describes the format.
     private static func isWholeBinary(_ bytes: [UInt8]) -> Bool {
@@ -57,7 +57,10 @@ enum PropertyListShape {
                 }
                 (length, position) = (long, position + 1 + bytesOfLength)
             }
+            // One object may be in many containers, and is decoded for each.
+            let isContainer = bytes[start] >> 4 >= 0xA
             return position <= table && length <= (table - position) / size
+                && (!isContainer || length <= containerBound)
         }
     }
 }

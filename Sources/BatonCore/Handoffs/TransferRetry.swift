@@ -56,7 +56,7 @@ package struct TransferRetry: Sendable {
     private var bytes: UInt64 = 0
     /// The most that ever was there, of whichever version.
     private var mostBytes: UInt64 = 0
-    /// When it failed for the first time since the last byte.
+    /// When it failed for the first time since the last byte, or since the device was told of older copies.
     private var firstFailure: Instant?
     private var lastFailure: Instant?
     /// Failures in a row.
@@ -77,7 +77,8 @@ package struct TransferRetry: Sendable {
 
     /// Takes note of an attempt that has failed, and decides what to do.
     package mutating func note(_ attempt: Attempt, _ setback: Setback, now: Instant) -> Verdict {
-        if attempt.hasTold { vainTellings += 1 }
+        // It may have read older copies for longer than the patience lasts.
+        if attempt.hasTold { (vainTellings, firstFailure) = (vainTellings + 1, nil) }
         note(attempt.bytes)
         let verdict = verdict(on: setback, now: now)
         self.verdict = verdict

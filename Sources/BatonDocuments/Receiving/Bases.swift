@@ -314,7 +314,11 @@ package final class OlderCopy: Sendable {
             (content, paths, heldByteCount) = (.file(file), nil, UInt64(clamping: status.st_blocks) * 512)
             return
         }
-        guard let opened = try? SystemCalls.openOwnFolder(name, within: folder.file) else { return nil }
+        // Somebody else may have put another folder there since the part was found.
+        guard let opened = try? SystemCalls.openOwnFolder(name, within: folder.file),
+            let status = try? SystemCalls.status(of: opened), status.st_uid == geteuid(),
+            folder.fileSystem.number(of: status) == part.record.inode
+        else { return nil }
         content = .folder(OpenEntry(.root, opened))
         paths = all.files(in: layout).ranges.joined().sorted { layout.size(ofFile: $0) > layout.size(ofFile: $1) }
             .map { part.content.header.tree.entry(ofFile: $0).path.bytes }

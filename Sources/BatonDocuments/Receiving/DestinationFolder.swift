@@ -39,6 +39,7 @@ package final class DestinationFolder: Sendable {
         self.path = path
         do {
             file = try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)
+            try SystemCalls.requireWritable(file)
         } catch {
             let isMissing = error == .noSuchFileOrDirectory || error == .notDirectory
             throw DocumentError(

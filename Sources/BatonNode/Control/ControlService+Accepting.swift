@@ -170,6 +170,8 @@ extension ControlService {
             case .continued: applications.logger.notice("\(what) was taken over here")
             case .failed(let failure):
                 applications.logger.notice("\(what) was not taken over here: \(failure.message)")
+                guard HandoffError(failure).code == .noSuchActivity else { continue }
+                activities.noteGone(handoff.plan.activity, of: handoff.plan.origin)
             case .willContinue, .payload, .progress, .interrupted, .choose, nil: break
             }
         }

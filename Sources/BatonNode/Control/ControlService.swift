@@ -201,8 +201,9 @@ struct ControlService: Sendable {
         if !request.watch { try handoffSwitch.current.requireOn() }
         let changes = request.watch ? try directory.watch() : nil
         try await stream.respond(.activities(.init()))
-        let isAsking = !request.advertisedOnly
-        let listed = await activities.all(asking: isAsking, withRefused: request.withRefused && !request.watch)
+        let purpose: PeerActivities.Purpose =
+            request.advertisedOnly ? .advertised : request.watch ? .watch : .look
+        let listed = await activities.all(for: purpose, withRefused: request.withRefused && !request.watch)
         for listing in listed { try await stream.send(record: listing) }
         guard let changes else { return await stream.finish() }
 
@@ -210,7 +211,7 @@ struct ControlService: Sendable {
         await untilEnded(stream) { [listed] in
             var told = listed
             for await _ in changes {
-                let now = await activities.all(asking: isAsking)
+                let now = await activities.all(for: purpose)
                 for change in Self.changes(from: told, to: now) { try await stream.send(record: change) }
                 told = now
             }

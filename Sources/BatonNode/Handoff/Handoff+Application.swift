@@ -42,6 +42,10 @@ extension Handoff {
     ) async throws(HandoffError) -> Bool {
         let application = try await applications.started(
             candidate, of: team, continuing: declared, for: plan.activity.type)
+        // What it says itself now counts more than its manifest, by which it was launched.
+        if declared != nil {
+            try application.versions.require(plan.activity, of: plan.origin.name, by: application.name)
+        }
         (continuing, hasAgreed) = (application, false)
         let (response, stream) = try await ask(
             application,

@@ -16,7 +16,7 @@ import SwiftProtobuf
 /// Only a user's listing or accepting calls it, because asking makes a connection.
 @ControlLoop
 final class PeerActivities {
-    /// How often who watches asks devices again if one changes more often than it may announce.
+    /// How often who watches asks a device again that changes more often than it may announce.
     private static let watchInterval = Duration.seconds(1)
 
     /// An activity, who offers it, and what the user's policy has to say of it.
@@ -27,6 +27,22 @@ final class PeerActivities {
         let candidates: [AcceptPolicy.Rule]
     }
 
+    /// One device's list, good for who watches until the device announces something else.
+    private struct Answer {
+        let news: UInt64
+        let summaries: [WireActivitySummary]
+    }
+
+    /// Why somebody wants to know what a device offers.
+    enum Purpose: Sendable {
+        /// Nobody is asked.
+        case advertised
+        /// A user looks now.
+        case look
+        /// A user watches: the same is asked again and again.
+        case watch
+    }
+
     private let directory: PeerDirectory
     private let connections: PeerConnections
     private let policy: PolicyKeeper
@@ -34,7 +50,11 @@ final class PeerActivities {
     private let applications: Applications
     /// How long one device may take to be reached and to tell its activities. Default 3 s.
     let answerDeadline: Duration
+    private var answers: [DeviceID: Answer] = [:]
     private var told = ToldActivities()
+    /// Devices whose advertisements (by ``Peer/news``) are of activities that they offer no more, as they said when
+    /// asked.
+    private var outdated: [DeviceID: UInt64] = [:]
 
     nonisolated init(
         directory: PeerDirectory, connections: PeerConnections, policy: PolicyKeeper,
@@ -51,19 +71,25 @@ final class PeerActivities {
     /// All activities that the user's policy does not refuse, and that not only applications continue for which Handoff
     /// is off, each device's current one first.
     ///
-    /// - Parameters:
-    ///   - isAsking: whether devices may be asked.
-    ///   - withRefused: the others as well, marked; and those that the user was told of before and that have gone, as
-    ///     removed.
-    func all(asking isAsking: Bool, withRefused: Bool = false) async -> [WireActivityListing] {
+    /// - Parameter withRefused: the others as well, marked; and those that the user was told of before and that have
+    ///   gone, as removed.
+    func all(for purpose: Purpose, withRefused: Bool = false) async -> [WireActivityListing] {
         guard handoffSwitch.current.isOn else { return [] }
         let policy = await policy.current()
         let peers = directory.present
-        if isAsking, peers.contains(where: \.isUncounted) { directory.remind(after: Self.watchInterval) }
+        answers = answers.filter { entry in peers.contains { $0.device == entry.key } }
+        outdated = outdated.filter { entry in peers.contains { $0.device == entry.key } }
+        switch purpose {
+        case .advertised, .look: break
+        case .watch:
+            // Where an application is off, what is listed depends on what is installed, which nothing tells of.
+            let isOff = !handoffSwitch.current.offApplications.isEmpty
+            if isOff || peers.contains(where: isDoubtful) { directory.remind(after: Self.watchInterval) }
+        }
         let allowed = await withTaskGroup(of: (Int, [WireActivityListing]).self) { group in
             // Of those that nothing has proved only some are dialled at a time: not always the same.
             for (index, peer) in peers.enumerated().shuffled() {
-                group.addTask { (index, await self.listings(of: peer, asking: isAsking, isNamed: false)) }
+                group.addTask { (index, await self.listings(of: peer, for: purpose, isNamed: false)) }
             }
             var byPeer: [Int: [WireActivityListing]] = [:]
             for await (index, listings) in group { byPeer[index] = listings }
@@ -92,10 +118,10 @@ final class PeerActivities {
         guard let peer = directory.peer(device), peer.isPresent else {
             throw HandoffError(.noSuchActivity, "the device \(device.prefix(8)) is not announced on this network now")
         }
-        var summaries = await listings(of: peer, asking: true, isNamed: true).map(\.activity)
+        var summaries = await listings(of: peer, for: .look, isNamed: true).map(\.activity)
         var chosen = summaries.first { ActivityID($0.id) == id }
         let isUnnamed = namesDocument && chosen.map { $0.kind == .document && $0.identity == .unknown } == true
-        if chosen == nil || isUnnamed, let asked = await ask(peer, isNamed: true) {
+        if chosen == nil || isUnnamed, let asked = await ask(peer, for: .look, isNamed: true) {
             summaries = asked
             chosen = summaries.first { ActivityID($0.id) == id }
         }
@@ -105,6 +131,19 @@ final class PeerActivities {
         let policy = await policy.current()
         if let rule = policy.refusal(of: subject) { throw HandoffError(refusedBy: rule) }
         return Found(activity: chosen, origin: peer.peerName, candidates: policy.candidates(for: subject))
+    }
+
+    /// A device has said that it does not offer an activity: where it advertises it all the same, that is old.
+    func noteGone(_ activity: WireActivitySummary, of origin: PeerName) {
+        guard let peer = directory.peer(origin.id), peer.current.map({ Data($0.id) }) == activity.id else {
+            return
+        }
+        outdated[peer.device] = peer.news
+    }
+
+    /// Whether what a device advertises is known not to be all, or not to be true.
+    private func isDoubtful(_ peer: Peer) -> Bool {
+        peer.isUncounted || outdated[peer.device] == peer.news
     }
 
     /// A listing as it is told: marked or left out where the policy refuses it.
@@ -122,15 +161,13 @@ final class PeerActivities {
         AcceptPolicy.Subject(peer, type: listing.activity.type, size: listing.activity.documentSize)
     }
 
-    /// - Parameters:
-    ///   - isAsking: whether the device may be asked.
-    ///   - isNamed: whether the user has named an activity of this device.
-    private func listings(of peer: Peer, asking isAsking: Bool, isNamed: Bool) async -> [WireActivityListing] {
+    /// - Parameter isNamed: whether the user has named an activity of this device.
+    private func listings(of peer: Peer, for purpose: Purpose, isNamed: Bool) async -> [WireActivityListing] {
         var summaries = peer.current.map { [WireActivitySummary($0, since: peer.currentSince)] } ?? []
         var isIncomplete = false
-        if peer.others > 0, isAsking {
+        if peer.others > 0 || isDoubtful(peer), purpose != .advertised {
             // Newer than what was announced, and with whole titles.
-            if let asked = await ask(peer, isNamed: isNamed) {
+            if let asked = await ask(peer, for: purpose, isNamed: isNamed) {
                 summaries = asked
             } else {
                 isIncomplete = true
@@ -146,12 +183,19 @@ final class PeerActivities {
         }
     }
 
-    private func ask(_ peer: Peer, isNamed: Bool) async -> [WireActivitySummary]? {
+    private func ask(_ peer: Peer, for purpose: Purpose, isNamed: Bool) async -> [WireActivitySummary]? {
+        if purpose == .watch, !isDoubtful(peer), let answer = answers[peer.device], answer.news == peer.news {
+            return answer.summaries
+        }
         let device = peer.device.description
         let connections = connections
-        return try? await withDeadline(answerDeadline, "\(peer.name) did not list its activities") {
+        let summaries = try? await withDeadline(answerDeadline, "\(peer.name) did not list its activities") {
             try await connections.connection(to: device, isWanted: isNamed).offeredActivities()
         }
+        if let summaries {
+            answers[peer.device] = Answer(news: peer.news, summaries: summaries)
+        }
+        return summaries
     }
 }
 

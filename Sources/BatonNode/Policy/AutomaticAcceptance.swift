@@ -60,7 +60,7 @@ final class AutomaticAcceptance {
     private let openDestination: @Sendable (FilePath) async throws -> DestinationFolder
     private let makeHandoff: @Sendable (Handoff.Plan) -> Handoff
     /// Folders of rules that are being opened: each by one thread at the most, however long that is blocked.
-    private var opening: [FilePath: Task<DestinationFolder, any Error>] = [:]
+    private var opening: [FilePath: (task: Task<DestinationFolder, any Error>, since: Instant)] = [:]
 
     /// - Parameters:
     ///   - takenPath: the file of taken activities, with a line of device and activity for each.
@@ -231,17 +231,18 @@ final class AutomaticAcceptance {
 
     /// Opens the folder of a rule. Waits no longer than ``HandoffDeadlines/opening``.
     private func open(_ place: FilePath) async throws(HandoffError) -> DestinationFolder {
-        let name = NameDisplay.escaped(place.bytes)
-        let task =
+        let late = "the folder '\(NameDisplay.escaped(place.bytes))' did not open"
+        let running =
             opening[place]
-            ?? Task<DestinationFolder, any Error> {
-                defer { opening[place] = nil }
-                return try await openDestination(place)
-            }
-        opening[place] = task
-        return try await withDeadline(deadlines.opening, "the folder '\(name)' did not open") {
-            try await task.valueUnlessCancelled
-        }
+            ?? (
+                Task<DestinationFolder, any Error> {
+                    defer { opening[place] = nil }
+                    return try await openDestination(place)
+                }, .now
+            )
+        opening[place] = running
+        guard running.since + deadlines.opening > .now else { throw HandoffError(.timedOut, late) }
+        return try await withDeadline(deadlines.opening, late) { try await running.task.valueUnlessCancelled }
     }
 
     /// - Returns: whether the handoff came to a good end.
