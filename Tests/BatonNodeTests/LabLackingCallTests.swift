@@ -25,7 +25,9 @@ struct LabLackingCallTests {
             code: "destinationUnwritable",
             sentence: "cannot name a file without risking to replace another. Accept into a folder on another file"
         )
-        let opening = (code: "unsupported", sentence: "It needs Linux 5.13 or later with openat2, which a container can forbid")
+        let opening = (
+            code: "unsupported", sentence: "It needs Linux 5.13 or later with openat2, which a container can forbid"
+        )
         return [
             Lack(calls: "-", file: nil, folder: nil),
             // A second name cannot replace anything either, and folders have none.
