@@ -23,7 +23,7 @@ enum ShortProcess {
     ///
     /// - Parameter time: the time after which it is killed with all that it started; many of these programs are
     ///   scripts.
-    /// - Returns: `nil` if it could not be run, printed too much or took too long.
+    /// - Returns: `nil` if it could not be run, printed too much or took too long, or the task was cancelled.
     static func run(
         _ program: FilePath, _ arguments: [String], environment: [String: String], within time: Duration
     ) async -> Answer? {
@@ -35,11 +35,11 @@ enum ShortProcess {
                 .path(program), arguments: Arguments(arguments), environment: .custom(environment.subprocess),
                 platformOptions: options, input: .none, output: .string(limit: outputBound),
                 error: .string(limit: outputBound))
-            return result.map {
-                Answer(
-                    ending: ApplicationLauncher.Ending($0.terminationStatus), output: $0.standardOutput,
-                    errors: $0.standardError)
-            }
+            // One that was killed because nobody waits any more has not answered.
+            guard let result, !Task.isCancelled else { return nil }
+            return Answer(
+                ending: ApplicationLauncher.Ending(result.terminationStatus), output: result.standardOutput,
+                errors: result.standardError)
         }
     }
 }
