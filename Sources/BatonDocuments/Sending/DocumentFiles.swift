@@ -153,7 +153,7 @@ extension SystemCalls {
     /// A write sets the time of the file when it begins, and a store to a mapped page only if the page is on disk. So
     /// mapped pages are write-protected, and writes under way are waited for, if something has the file open for
     /// writing. An edit within the tick of the clock in which the file was changed leaves the time as it is. So the
-    /// tick is waited for first, which takes 4 ms as a rule. The caller has to notice changes meanwhile.
+    /// end of the tick is waited for first, which takes 4 ms as a rule. The caller has to notice changes meanwhile.
     ///
     /// Some edits are not seen: a store to a mapped file on tmpfs or an overlay, a direct write that was under way, and
     /// an edit within a tick of a coarse clock (FAT: 2 s).
@@ -162,7 +162,12 @@ extension SystemCalls {
     static func settledStatus(
         of file: borrowing OwnedDescriptor, sleep: (useconds_t) -> Void = { usleep($0) }
     ) throws(Errno) -> stat {
-        if let tick = FileClock.tick(of: FileIdentity(try status(of: file)).changed) { sleep(tick) }
+        let changed = FileIdentity(try status(of: file)).changed
+        // A sleep may end before a late tick. Bounded: a clock that was set back may be behind for as long.
+        for _ in 0..<50 {
+            guard let tick = FileClock.tick(of: changed) else { break }
+            sleep(tick)
+        }
         let number = file.rawValue
         if baton_may_have_writer(number) != 0 {
             // Most file systems let nobody write meanwhile. Where one does not answer there is nothing to wait for.
@@ -175,18 +180,21 @@ extension SystemCalls {
 
 /// The clock of which the kernel takes the times of files: it goes on with a tick, a few milliseconds at a time.
 private enum FileClock {
-    /// How long the tick lasts, in microseconds, if it is the one of this time; nil of any other. (Newer kernels have
-    /// times within the tick, and tell two edits apart by them where somebody looked between.)
+    /// How far a time may be ahead of the clock: 100 ms. From Linux 6.13 on no file gets an earlier time than the last
+    /// that any file got, and some get times within the tick. An idle or virtual processor is late with its ticks. A
+    /// time further ahead is of a clock that was set back since, and no edit has it.
+    private static let mostAhead = 100_000_000
+
+    /// How long a tick lasts, in microseconds, if the clock has not gone on since this time; nil if it has.
     static func tick(of time: FileIdentity.Time) -> useconds_t? {
         var (now, resolution) = (timespec(), timespec())
         guard
             clock_gettime(CLOCK_REALTIME_COARSE, &now) == 0, clock_getres(CLOCK_REALTIME_COARSE, &resolution) == 0
         else { return nil }
         let seconds = time.seconds &- Int64(now.tv_sec)
-        // A time further ahead is of a clock that was set back since. No edit has it.
         guard seconds == 0 || seconds == 1 else { return nil }
         let ahead = seconds * 1_000_000_000 + time.nanoseconds - Int64(now.tv_nsec)
-        guard ahead >= 0, ahead <= Int64(resolution.tv_nsec) else { return nil }
+        guard ahead >= 0, ahead <= mostAhead else { return nil }
         return useconds_t(resolution.tv_nsec / 1000 + 1)
     }
 }
