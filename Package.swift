@@ -130,8 +130,8 @@ let package = Package(
         .target(
             name: "BatonTestSupport",
             dependencies: [
-                "Baton", "BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonMessages", "BatonTransport", "CSpawn",
-                protobuf, subprocess, system,
+                "Baton", "BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonDocuments", "BatonMessages",
+                "BatonTransport", "CSpawn", protobuf, subprocess, system,
             ],
             path: "Tests/BatonTestSupport", exclude: ["service-manager.sh"], swiftSettings: settings),
         .executableTarget(

@@ -49,6 +49,8 @@ struct TransferRetryTests {
         // Reading older copies may take longer than that, and no byte comes meanwhile.
         var slow = TransferRetry()
         #expect(slow.note(0, .connectionLost, start + .seconds(900)) == .waitForDevice(until: start + .seconds(1500)))
+        // So does the next attempt, if it tells of them as well.
+        #expect(slow.note(0, hasTold: true, .connectionLost, start + .seconds(1800)) != .giveUp)
     }
 
     @Test("After two attempts in a row that told of copies and brought no byte the next one does without copies")

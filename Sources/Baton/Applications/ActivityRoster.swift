@@ -78,7 +78,7 @@ final class ActivityRoster: Sendable {
         changes?.yield()
     }
 
-    /// The current activity, and the how-manieth time that one became current.
+    /// The current activity, and how often an activity has become current so far.
     var current: (activity: UserActivity, generation: UInt64)? {
         let (activity, generation) = state.withLock { state in
             (state.current.flatMap { state.activities[$0]?.activity }, state.generation)

@@ -124,7 +124,7 @@ public final class Document: Sendable {
         }
     }
 
-    /// Brings the document to the front: other devices can continue it, and no longer the one that was there before.
+    /// Brings the document to the front. Other devices can continue it from now on, in place of the document before.
     public func becomeFront() {
         activity.becomeCurrent()
     }
