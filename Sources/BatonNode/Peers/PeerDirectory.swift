@@ -232,11 +232,12 @@ final class PeerDirectory {
         watchers = [:]
         announcements.stop()
         save()
-        while isWriting { await Self.turnStorage() }
+        while isWriting {
+            await withCheckedContinuation { continuation in
+                StorageThread.executor.submit { ControlLoop.execute { continuation.resume() } }
+            }
+        }
     }
-
-    @StorageThread
-    private static func turnStorage() {}
 
     /// - Parameter hasTurn: whether it was tried before, and is to be tried with all keys now.
     private func receive(_ text: FullKeyringRetries.Record, hasTurn: Bool = false) {
