@@ -53,7 +53,8 @@ struct CompressionPolicyTests {
         ] {
             var simulation = LinkSimulation(rate: { _ in rate }, ratio: { $0 < 20 ? ratio : 1 })
             simulation.run(seconds: 20)
-            #expect(simulation.policy.isCompressing, "\(rate), \(ratio): \(simulation)")
+            // A link that is idle is measured now and then, perhaps at this moment.
+            #expect(simulation.compressedShare(from: 10, to: 20) > 0.9, "\(rate), \(ratio): \(simulation)")
             simulation.run(seconds: 1)
             #expect(!simulation.policy.isCompressing, "\(rate), \(ratio): \(simulation)")
         }

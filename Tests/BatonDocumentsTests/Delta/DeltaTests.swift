@@ -87,7 +87,8 @@ struct DeltaTests {
             let range = chunk << 20..<(chunk + 1) << 20
             let sent = fixture.encode(range, of: content, with: &encoder)
             #expect(try fixture.decode([sent]) == Array(content[range]), "\(generator)")
-            #expect(sent.count < 200_000, "\(generator)")
+            // The cuts find back within a few pieces of 16 KiB; half a chunk is what no content has needed.
+            #expect(sent.count < 500_000, "\(generator)")
         }
     }
 
