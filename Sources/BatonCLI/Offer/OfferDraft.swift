@@ -76,40 +76,23 @@ struct OfferDraft: Sendable {
         return paths.document
     }
 
-    /// The content that may change during the offer.
-    struct State {
-        var webPageURL = ""
-        var userInfo = UserInfo()
-    }
-
-    /// Reads the content again, for each device that accepts the offer.
-    func state() throws(CommandError) -> State {
-        switch subject {
-        // The node reads the document itself.
-        case .document: return State()
-        case .webPage(let url): return State(webPageURL: url)
-        case .activity: return State(webPageURL: webPageURL, userInfo: try userInfo.read())
-        }
-    }
-
     func request() throws(CommandError) -> WireOfferRequest {
-        let state = try state()
         var request = WireOfferRequest()
         request.title = title
         request.exclusive = isExclusive
-        request.needsSave = true
+        request.needsSave = userInfo.isReadAgain
         request.supportsContinuationStreams = command != nil
-        request.webPageURL = state.webPageURL
         switch subject {
         // The node chooses the type, and the title of one document: it knows the name that other devices see.
         case .document(let paths) where paths.selection.isAll: request.documentPath = .init(paths.document.bytes)
         case .document(let paths):
             request.folderEntries.folder = .init(paths.document.bytes)
             request.folderEntries.names = paths.selection.names.map { .init($0) }
-        case .webPage: break
+        case .webPage(let url): request.webPageURL = url
         case .activity(let type):
             request.type = type
-            request.userInfo = state.userInfo.message
+            request.webPageURL = webPageURL
+            request.userInfo = try userInfo.read().message
         }
         return request
     }
@@ -161,6 +144,11 @@ struct UserInfoSource: Sendable {
 
     private let origin: Origin
 
+    /// Whether each device that accepts gets what the file then has. Anything else is fixed, and nobody is asked for it.
+    var isReadAgain: Bool {
+        if case .file = origin { true } else { false }
+    }
+
     init(_ argument: CommandArgument?) throws(CommandError) {
         switch argument {
         case nil:
@@ -169,7 +157,7 @@ struct UserInfoSource: Sendable {
             guard let path = argument.dropFirst()?.path else {
                 throw .usage("--user-info @ names no file: write @FILE, or the JSON itself")
             }
-            // Each accept reads the user info again. A pipe can only be read once.
+            // Each accept reads a file again. A pipe can only be read once.
             let isPipe = (try? path.stat().type) == .fifo
             origin = isPipe ? .text(try Self.contents(path)) : .file(path)
         case let argument?:

@@ -198,16 +198,16 @@ struct OfferRun: Sendable {
 
     private static let continuesNothing = HandoffError(.notHandled, "`baton offer` continues no activities")
 
-    /// Answers with the present content: the file's, or that of the command line.
+    /// Answers with the user info that its file has now.
     private func save(_ question: NodeQuestion<WireWillSaveRequest>) async throws {
         // Do both at once: the other device waits for the answer.
         async let told: Void = reporter.willSave(question.request.device)
         do {
-            let state = try draft.state()
+            let userInfo = try draft.userInfo.read()
             // A failure means that the node no longer waits.
             let answer = WireWillSaveResponse.with {
-                $0.userInfo = state.userInfo.message
-                $0.webPageURL = state.webPageURL
+                $0.userInfo = userInfo.message
+                $0.webPageURL = draft.webPageURL
             }
             try? await question.answer(.willSave(answer))
         } catch {

@@ -49,6 +49,9 @@ struct ParsingTests {
         #expect(request.type == "org.example.a")
         #expect(request.supportsContinuationStreams)
         #expect(try UserInfo(request.userInfo) == ["a": 1])
+        #expect(!request.needsSave)
+        let page = try OfferDraft(url: "https://swift.org").request()
+        #expect(page.webPageURL == "https://swift.org" && !page.needsSave)
     }
 
     @Test("several paths in one folder are one offer")
