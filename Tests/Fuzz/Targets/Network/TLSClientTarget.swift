@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
+
 @testable import BatonAccount
 @testable import BatonTLS
 
