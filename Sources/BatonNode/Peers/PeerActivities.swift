@@ -18,6 +18,8 @@ import SwiftProtobuf
 final class PeerActivities {
     /// How often who watches asks a device again that changes more often than it may announce.
     private static let watchInterval = Duration.seconds(1)
+    /// How soon who watches asks again a device that could not be asked.
+    private static let askInterval = Duration.seconds(30)
 
     /// An activity, who offers it, and what the user's policy has to say of it.
     struct Found {
@@ -97,6 +99,7 @@ final class PeerActivities {
                 (byPeer[index] ?? []).compactMap { Self.judged($0, of: peers[index], by: policy, withRefused) }
             }
         }
+        if purpose == .watch, allowed.contains(where: \.incomplete) { directory.remind(after: Self.askInterval) }
         var listed: [WireActivityListing] = []
         for var listing in allowed {
             listing.switchedOff = await applications.switchedOff(for: listing.activity) ?? ""

@@ -203,7 +203,8 @@ final class PeerDirectory {
     /// Signals whoever watches once more after a while, or sooner: what a device offers may change without an
     /// advertisement.
     func remind(after delay: Duration) {
-        nextReminder = nextReminder ?? .now + delay
+        let due = Instant.now + delay
+        nextReminder = min(nextReminder ?? due, due)
         arm()
     }
 
