@@ -24,6 +24,8 @@ enum Contents: World {
         case timedOut
         case unreachable
         case notAdmitted
+        /// There may be no further connection.
+        case noPlace
         case declined
         case notSaved
         case cancelled
@@ -37,6 +39,7 @@ enum Contents: World {
             case .timedOut: "no answer in time"
             case .unreachable: "it cannot be reached"
             case .notAdmitted: "the device is not admitted"
+            case .noPlace: "there are too many connections"
             case .declined: "the application declined"
             case .notSaved: "the application did not save"
             case .cancelled: "cancelled"

@@ -19,6 +19,8 @@ struct Party {
     var claim: ClaimID?
     /// The connection on which the claim was presented last.
     var wire: Wire?
+    /// The connection that is kept open for the claim.
+    var held: Wire?
     var payload: Item?
     /// Pieces of the document that are here.
     var pieces: UInt64 = 0
@@ -37,7 +39,8 @@ extension Contents {
         case .unreachable, .timedOut, .isStopping, .refused(.stopping): .away
         case .refused(.noSuchClaim): .unclaimed
         case .refused(.notOffered): .unoffered
-        case .refused(.tooManyClaims), .refused(.displaced), .refused(.tooManyOffers), .refused(.tooManyHandoffs):
+        case .refused(.tooManyClaims), .refused(.displaced), .refused(.tooManyOffers), .refused(.tooManyHandoffs),
+            .noPlace:
             .noPlace
         case .documentChanged: .changed
         case .refused, .notAdmitted, .declined, .notSaved, .cancelled: .final
@@ -107,7 +110,7 @@ extension Device {
         case .ended(let id):
             world.statistics.handoffs += 1
             world.ledger.end(id, on: self)
-            parties[id] = nil
+            if let held = parties.removeValue(forKey: id)?.held { links.letGo(of: held) }
         }
     }
 
@@ -182,7 +185,7 @@ extension Device {
         then: @escaping (Result<Answer, Contents.Failure>) -> Outcome?
     ) {
         guard let party = parties[id] else { return }
-        connect(to: party.origin, over: party.wire) { [unowned self] result in
+        connect(to: party.origin, over: party.wire, isWanted: true) { [unowned self] result in
             guard parties[id]?.step == step else { return }
             switch result {
             case .failure(let failure):
@@ -206,6 +209,7 @@ extension Device {
             case .success(.payload(let claim, let payload)):
                 parties[id]?.claim = claim
                 parties[id]?.payload = payload
+                hold(id)
                 return .done
             case .success: return .failed(.connectionLost)
             case .failure(let failure): return .failed(failure)
@@ -213,11 +217,21 @@ extension Device {
         }
     }
 
+    /// Keeps the connection open on which the claim was presented.
+    private func hold(_ id: HandoffID) {
+        guard let party = parties[id], let wire = party.wire else { return }
+        if let held = party.held { links.letGo(of: held) }
+        links.hold(wire)
+        parties[id]?.held = wire
+    }
+
     private func renew(_ id: HandoffID, _ step: Int) {
         guard let claim = parties[id]?.claim else { return self.claim(id, step) }
         request(.present(claim), of: id, step, within: Self.answerDeadline) { [unowned self] answer in
             switch answer {
-            case .success: return .done
+            case .success:
+                hold(id)
+                return .done
             case .failure(.refused(.noSuchClaim)):
                 self.claim(id, step)
                 return nil

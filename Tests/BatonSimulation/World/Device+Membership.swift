@@ -77,10 +77,12 @@ extension Device {
 
     private func carryOut(_ effect: Membership.Effect) {
         switch effect {
-        case .tell(let text, _):
+        case .tell(let text, let isNews):
             // Not within the decision that orders it.
             after(.zero) { [unowned self] in
-                tell(text) { [unowned self] isPresent in decideMembership { $0.told(text, isPresent: isPresent) } }
+                tell(text, isWanted: isNews) { [unowned self] isPresent in
+                    decideMembership { $0.told(text, isPresent: isPresent) }
+                }
             }
         case .said(let text, let revision, let isCurrent):
             if let device = DeviceID(text) { peers.table.note(revision, of: device) }
@@ -93,11 +95,11 @@ extension Device {
     }
 
     /// Connects to a device that may lack lists, and asks it.
-    private func tell(_ text: String, then: @escaping (_ isPresent: Bool) -> Void) {
+    private func tell(_ text: String, isWanted: Bool, then: @escaping (_ isPresent: Bool) -> Void) {
         let isConnected = wires.contains { $0.peer(of: self).id == text }
         guard let device = DeviceID(text), !lists.isRevoked(device), isConnected || known(device)?.isPresent == true
         else { return then(false) }
-        connect(to: device) { [unowned self] result in
+        connect(to: device, isWanted: isWanted) { [unowned self] result in
             guard case .success(let wire) = result, membership.lacksWord(of: text) else { return then(true) }
             askLists(wire) { then(true) }
         }

@@ -16,6 +16,8 @@ struct Peers {
         /// The number of its last news then; nil if it is to be asked again.
         var news: UInt64?
         let items: [Item]
+        /// Since when it could not be asked, in the time of the world.
+        var silentSince: Instant?
     }
 
     var table = PeerTable()
@@ -27,6 +29,8 @@ struct Peers {
     var answers: [DeviceID: Answer] = [:]
     /// Devices that are being asked.
     var asked: Set<DeviceID> = []
+    /// Whether devices are asked again in a while.
+    var isReminded = false
     /// Activities whose way to this device was measured.
     var measured: Set<ActivityID> = []
 }
@@ -230,15 +234,28 @@ extension Device {
             if case .list(let items)? = answer {
                 take(items, of: peer)
             } else {
-                // It is asked again when any device says something new.
+                // It is asked again when any device says something new, or after a while.
+                note("does not learn what \(peer.name) offers")
+                let since = peers.answers[device]?.silentSince ?? world.time
                 take(peer.advertised, of: peer)
                 peers.answers[device]?.news = nil
+                peers.answers[device]?.silentSince = since
+                remind()
             }
             if now.news != peer.news { watch() }
         }
-        connect(to: device) { [unowned self] result in
+        connect(to: device, isWanted: false) { [unowned self] result in
             guard case .success(let wire) = result else { return end(nil) }
             ask(.list, on: wire, within: Self.listDeadline) { end(try? $0.get()) }
+        }
+    }
+
+    private func remind() {
+        guard !peers.isReminded else { return }
+        peers.isReminded = true
+        after(.seconds(30)) { [unowned self] in
+            peers.isReminded = false
+            watch()
         }
     }
 

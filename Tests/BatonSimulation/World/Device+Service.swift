@@ -21,6 +21,12 @@ struct Service {
     var behind: [(wire: Wire, number: Int, serve: () -> Void)] = []
     /// Devices that wait for the list until a withdrawn activity has been replaced.
     var lists: [(wire: Wire, number: Int)] = []
+
+    /// Whether a request on a connection has no answer yet.
+    func isBusy(_ wire: Wire) -> Bool {
+        (waiting + given).contains { $0.wire === wire } || behind.contains { $0.wire === wire }
+            || lists.contains { $0.wire === wire }
+    }
 }
 
 /// The origin's side of handoffs: it answers, and says to the core what it sees of the connections.

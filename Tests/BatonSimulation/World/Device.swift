@@ -40,6 +40,8 @@ final class Device {
     var shown: Announcement?
     var (epoch, sequence, period): (UInt64, UInt64, Int) = (0, 0, 0)
     var parties: [HandoffID: Party] = [:]
+    var links: Links<Wire, Int>
+    /// All connections, with those that are not proved yet.
     var wires: [Wire] = []
     private var dials: [DeviceID: [(Result<Wire, Contents.Failure>) -> Void]] = [:]
     private var asks: [Int: Ask] = [:]
@@ -73,6 +75,7 @@ final class Device {
         rate = 1 + (chance.fraction() - 0.5) * world.plan.noise.drift
         own = OwnActivities(bound: Self.offerBound, lease: ClaimBounds.lease)
         handoffs = Handoffs()
+        links = Links(world.plan.links)
         id = DeviceID(machine: index, joining: 0)
         peer = PeerName(id: id.description, name: letters(index))
     }
@@ -119,6 +122,7 @@ final class Device {
             (disk, isJoining) = ((Lists(), [], Sightings()), false)
         }
         (parties, wires, dials, asks, service, fuse) = ([:], [], [:], [:], Service(), nil)
+        links = Links(world.plan.links)
         (ownTimer, handoffTimer, peerTimer, membershipTimer) = (nil, nil, nil, nil)
         (epoch, sequence, period, shown, awakeSince) = (epoch + 1, 0, period + 1, nil, world.time)
         (peers, lists) = (Peers(), disk.lists)
@@ -285,26 +289,71 @@ final class Device {
     }
 
     /// Finds an open connection to a device, if possible a certain one, or makes one.
+    ///
+    /// - Parameter isWanted: whether a user has named the device.
     func connect(
-        to other: DeviceID, over held: Wire? = nil, then: @escaping (Result<Wire, Contents.Failure>) -> Void
+        to other: DeviceID, over held: Wire? = nil, isWanted: Bool,
+        then: @escaping (Result<Wire, Contents.Failure>) -> Void
     ) {
-        if let wire = ([held].compactMap(\.self) + wires).first(where: {
+        let text = other.description
+        let open = ([held].compactMap(\.self) + links.lines(to: text)).first {
             $0.isOpen(for: self) && $0.device(of: self) == other
-        }) {
-            return then(.success(wire))
+        }
+        if let open { return then(.success(open)) }
+        let peer = known(other)
+        guard
+            let isBrief = try? links.dial(
+                text, isProved: peer?.isProved == true, isWanted: isWanted, at: [other.machine])
+        else {
+            note("may not dial \(letters(other.machine)) now")
+            return after(.zero) { then(.failure(.noPlace)) }
         }
         dials[other, default: []].append(then)
         guard dials[other]?.count == 1 else { return }
         func end(_ result: Result<Wire, Contents.Failure>) {
+            links.endDial(of: text)
+            if case .failure(let failure) = result { note("does not reach \(letters(other.machine)): \(failure)") }
             for then in dials.removeValue(forKey: other) ?? [] { then(result) }
         }
-        guard let record = known(other)?.record, lists.keys.contains(record.generation), !lists.isRevoked(other) else {
+        guard let record = peer?.record, lists.keys.contains(record.generation), !lists.isRevoked(other) else {
             return after(.zero) { end(.failure(.unreachable)) }
         }
-        world.dial(self, record.advertisement) { [unowned self] result in
+        let patience = Duration.seconds(isBrief ? 3 : 5)
+        world.dial(self, record.advertisement, patience: patience) { [unowned self] first in
+            // A device that is crowded lets one in a moment later.
+            guard case .failure(.connectionLost) = first else { return enter(first) }
+            world.dial(self, record.advertisement, patience: patience, then: enter)
+        }
+        func enter(_ result: Result<Wire, Contents.Failure>) {
             guard case .success(let wire) = result else { return end(result) }
             // It gets what it lacks before it asks for anything: the other side serves nothing else until then.
             greet(wire) { end(result) }
+        }
+    }
+
+    /// Both ends of a connection have proved who they are.
+    ///
+    /// - Returns: whether the connection has a place.
+    func adopt(_ wire: Wire, isDialled: Bool) -> Bool {
+        let peer = wire.peer(of: self).id
+        do throws(LinkRefusal) {
+            let displaced = try links.add(wire, of: peer, isDialled: isDialled)
+            if let displaced { close(displaced) }
+        } catch {
+            close(wire)
+            return false
+        }
+        closeWhenIdle(wire)
+        return true
+    }
+
+    /// Closes a connection when nothing has been asked on it for a while.
+    private func closeWhenIdle(_ wire: Wire) {
+        after(world.plan.links.idleLife / 4) { [unowned self] in
+            guard wire.isOpen(for: self) else { return }
+            let hasClaim = decide { $0.holdsClaim(wire.peer(of: self).id) }
+            let isIdle = !hasClaim && !asks.values.contains { $0.wire === wire } && !service.isBusy(wire)
+            if links.note(wire, isIdle: isIdle, now: now.instant) { close(wire) } else { closeWhenIdle(wire) }
         }
     }
 
@@ -362,6 +411,8 @@ final class Device {
         guard wire.isOpen(for: self) else { return }
         wire.isOpen[wire.side(of: self)] = false
         wires.removeAll { $0 === wire }
+        links.endHandshake(on: wire)
+        links.remove(wire)
         if !world.isQuiet { note("loses its connection with \(wire.peer(of: self).name)") }
         for number in asks.keys.sorted() {
             guard let ask = asks[number], ask.wire === wire else { continue }
@@ -372,7 +423,7 @@ final class Device {
     }
 
     func close(_ wire: Wire) {
-        world.cut(wire)
+        world.close(wire, by: self)
         lose(wire)
     }
 }

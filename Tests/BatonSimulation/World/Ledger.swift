@@ -62,6 +62,9 @@ struct Ledger {
     /// How long a device may know a change and others not.
     private static let changeBound = Duration.seconds(15)
 
+    /// How long a device of a quiet network may be so crowded that another one cannot ask it.
+    private static let silenceBound = Duration.seconds(100)
+
     private(set) var violation: Violation?
     /// When an activity was offered first.
     private(set) var offered: [ActivityID: Instant] = [:]
@@ -178,7 +181,9 @@ struct Ledger {
             breach(.membership, "\(device.name) and \(other.name) have different revocation lists")
         }
         if let since = shown[other.index]?.since, device.world.time - since < Self.changeBound { return }
-        let listed = device.peers.answers[other.id]?.items ?? []
+        let answer = device.peers.answers[other.id]
+        if let since = answer?.silentSince, device.world.time - since < Self.silenceBound { return }
+        let listed = answer?.items ?? []
         let offered = other.own.visible.map(\.activity)
         if Set(listed.map { [$0.name, "\($0.version)"] }) != Set(offered.map { [$0.name, "\($0.version)"] }) {
             let (lines, offers) = (listed.map(\.name), offered.map(\.name))
@@ -243,6 +248,8 @@ struct Ledger {
                 breach(.exclusive, "\(first) and \(second) hold “\(claim.kept.item.name)” of \(device.name)")
             }
         }
+        let (links, limits) = (device.links, device.world.plan.links)
+        if links.count > limits.connections { breach(.bounds, "\(device.name) has \(links.count) connections") }
         let known = device.peers.table.peers.count
         if known > PeerTable.bound { breach(.bounds, "\(device.name) knows \(known) devices") }
         let deadline = [
@@ -261,6 +268,13 @@ struct Ledger {
         }
         if !device.service.waiting.isEmpty {
             breach(.waiting, "\(device.service.waiting.count) devices wait for an activity of \(device.name)")
+        }
+        if device.links.lines.contains(where: { !$0.isOpen(for: device) }) {
+            breach(.waiting, "a connection of \(device.name) has ended and keeps its place")
+        }
+        let idleBound = device.world.plan.links.idleLife * 2
+        if device.wires.contains(where: { device.world.time - $0.lastUse > idleBound }) {
+            breach(.waiting, "a connection of \(device.name) is open, and nobody uses it")
         }
         if !device.membership.isStored { breach(.waiting, "\(device.name) has not stored its revocation lists") }
         if let claim = device.own.claims.first {

@@ -4,7 +4,7 @@ import BatonCore
 import BatonProtocol
 
 /// A connection between two devices, each of which learns by itself that it has ended.
-final class Wire {
+final class Wire: @unchecked Sendable {  // reason: a run has one thread
     /// The device that dialled comes first.
     let ends: [Int]
     private let identities: [PeerName]
@@ -17,12 +17,15 @@ final class Wire {
     var isCut = false
     /// A stream of bytes keeps the order of messages.
     var lastArrival = [Instant(nanoseconds: 0), Instant(nanoseconds: 0)]
+    /// When somebody last sent something, in the time of the world.
+    var lastUse: Instant
 
     init(_ dialler: Device, _ listener: Device) {
         ends = [dialler.index, listener.index]
         identities = [dialler.peer, listener.peer]
         devices = [dialler.id, listener.id]
         revisions = [dialler.lists.revision, listener.lists.revision]
+        lastUse = dialler.world.time
         number = UInt(dialler.index) << 32 | UInt(dialler.nextNumber())
     }
 
@@ -118,7 +121,12 @@ struct Network {
 
 extension SimulatedWorld {
     /// Connects a device with another one, which has to reach each other in both directions.
-    func dial(_ device: Device, _ announced: Advertisement, then: @escaping (Result<Wire, Contents.Failure>) -> Void) {
+    ///
+    /// - Parameter patience: how long the device waits for one that is silent.
+    func dial(
+        _ device: Device, _ announced: Advertisement, patience: Duration,
+        then: @escaping (Result<Wire, Contents.Failure>) -> Void
+    ) {
         let target = devices[announced.device.machine]
         let (from, to, began) = (device.index, target.index, device.incarnation)
         let delay = network.delay(from: from, to: to) + network.delay(from: to, to: from)
@@ -128,19 +136,31 @@ extension SimulatedWorld {
             else {
                 // Where no node listens, or another one by now, the machine refuses at once.
                 let isRefused = target.phase != .asleep && network.isOpen(from: to, to: from)
-                return after(isRefused ? .zero : .seconds(5), of: device) { then(.failure(.unreachable)) }
+                return after(isRefused ? .zero : patience, of: device) { then(.failure(.unreachable)) }
             }
             guard !target.lists.isRevoked(device.id), !device.lists.isRevoked(target.id) else {
                 return after(.milliseconds(1), of: device) { then(.failure(.notAdmitted)) }
             }
             guard device.incarnation == began else { return }
             let wire = Wire(device, target)
-            after(network.delay(from: to, to: from), of: device) {
-                then(wire.isOpen(for: device) ? .success(wire) : .failure(.connectionLost))
+            guard target.links.beginHandshake(on: wire, from: from) else {
+                return after(network.delay(from: to, to: from), of: device) { then(.failure(.connectionLost)) }
             }
             device.wires.append(wire)
             target.wires.append(wire)
-            target.greet(wire)
+            let first = network.delay(from: to, to: from)
+            after(first, of: device) {
+                let isAdopted = wire.isOpen(for: device) && device.adopt(wire, isDialled: true)
+                then(isAdopted ? .success(wire) : .failure(.connectionLost))
+            }
+            // The device that dialled shows last who it is, and asks for nothing before.
+            let last = first + network.delay(from: from, to: to)
+            wire.lastArrival[0] = time + last
+            after(last, of: target) {
+                guard wire.isOpen(for: target) else { return }
+                target.links.endHandshake(on: wire)
+                if target.adopt(wire, isDialled: false) { target.greet(wire) }
+            }
         }
     }
 
@@ -149,6 +169,7 @@ extension SimulatedWorld {
         guard wire.isOpen[side] else { return }
         let receiver = devices[wire.ends[1 - side]]
         let (from, to) = (sender.index, receiver.index)
+        wire.lastUse = time
         statistics.messages += 1
         statistics.bytes += message.size
         let cuts = network.noise.cuts
@@ -163,6 +184,15 @@ extension SimulatedWorld {
             receiver.receive(message, on: wire)
         }
         if isCutAfter { after(arrival - time) { [unowned self] in cut(wire) } }
+    }
+
+    /// Closes a connection. The other end learns of it if the network lets it.
+    func close(_ wire: Wire, by device: Device) {
+        let (from, to) = (device.index, wire.ends[1 - wire.side(of: device)])
+        guard !wire.isCut, network.isOpen(from: from, to: to) else { return cut(wire) }
+        wire.isCut = true
+        let other = devices[to]
+        after(network.delay(from: from, to: to), of: other) { other.lose(wire) }
     }
 
     /// Cuts a connection. Each end learns of it at once, or when nothing has come for a while.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 import BatonProtocol
 
 /// Kinds of faults that a run may have.
@@ -77,6 +78,8 @@ package struct Plan: Sendable {
     /// How long users act; the world comes to rest after it.
     let length: Duration
     var noise: Noise
+    /// Places of connections: in half of the runs so few that some have to wait.
+    let links: LinkLimits
     var entries: [Entry]
     /// The kinds of faults that this run has.
     package let faults: [Fault]
@@ -98,6 +101,15 @@ package struct Plan: Sendable {
         if faults.contains(.delay) { noise.delay = [0.05, 0.5, 4][chance.below(3)] }
         if faults.contains(.applications) { noise.failures = 0.3 * chance.fraction() }
         if faults.contains(.clocks) { noise.drift = 0.01 * chance.fraction() }
+        var links = LinkLimits()
+        var bounds = Chance(seed, 4)
+        if devices > links.connections / 2 || bounds.happens(0.5) {
+            links.connections = 2 * devices
+            links.connectionsPerDevice = 2
+            (links.dials, links.unprovedDials) = (4, 2)
+            (links.handshakes, links.handshakesPerAddress) = (devices / 2 + 1, 2)
+        }
+        self.links = links
         entries = []
         addActs(&chance)
         entries.sort { $0.time < $1.time }
