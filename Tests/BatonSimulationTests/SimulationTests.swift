@@ -10,7 +10,7 @@ struct SimulationTests {
     /// Seeds whose runs once broke an invariant, with their numbers of devices and their seconds.
     private static let failed: [(seed: UInt64, devices: Int, seconds: Int)] = [
         (1, 6, 180), (1, 8, 180), (4, 8, 180), (5, 8, 180), (6, 8, 180), (60, 8, 180), (33672, 8, 180),
-        (70074, 8, 180), (501824, 8, 180), (990149, 8, 180),
+        (104, 8, 180), (70074, 8, 180), (501824, 8, 180), (990149, 8, 180),
     ]
 
     private func plan(_ seed: UInt64, devices: Int = 6, seconds: Int = 60) -> Plan {
