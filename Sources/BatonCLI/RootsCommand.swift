@@ -112,6 +112,6 @@ enum RootsEditing {
     }
 
     static func json(_ root: SharedRoot) -> String {
-        ([.text("name", root.name)] + JSONValue.Member.path("folder", root.folder.bytes)).line
+        ([.text("name", root.name)] + JSONMember.path("folder", root.folder.bytes)).line
     }
 }

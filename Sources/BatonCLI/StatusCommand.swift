@@ -29,7 +29,7 @@ struct StatusCommand: AsyncParsableCommand {
 
 enum StatusRendering {
     static func json(_ status: WireStatusResponse) -> String {
-        var members: [JSONValue.Member] = [
+        var members: [JSONMember] = [
             .text("device", status.device), .text("deviceID", status.deviceID), .count("port", status.port),
             .text("responder", status.responder), .count("peers", status.peers), .count("offers", status.offers),
             .count("connections", status.connections), .count("applications", status.applications),

@@ -24,8 +24,8 @@ extension UserActivity {
                 .notContinued, "only an activity that this application continues has streams to the other device")
         }
         do {
-            let end = StreamEnd(try await handoff.openStream())
-            return (ContinuationInput(end: end), ContinuationOutput(end: end))
+            let stream = try await handoff.openStream()
+            return (ContinuationInput(stream: stream), ContinuationOutput(stream: stream))
         } catch {
             throw UserActivityError(error)
         }
@@ -48,9 +48,9 @@ extension UserActivity {
                 HandoffError(.limitExceeded, "\(Self.streamBound) streams of this activity are open already"))
         }
         if (try? await question.stream.respond(.continuationStream(.init()))) != nil {
-            let end = StreamEnd(question.stream)
             await delegate.userActivity(
-                self, didReceive: ContinuationInput(end: end), outputStream: ContinuationOutput(end: end))
+                self, didReceive: ContinuationInput(stream: question.stream),
+                outputStream: ContinuationOutput(stream: question.stream))
         }
         state.withLock { $0.streams -= 1 }
     }

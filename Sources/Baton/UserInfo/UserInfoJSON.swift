@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import FoundationEssentials
 
 /// User info as JSON, for the command and for scripts.
@@ -22,78 +23,82 @@ extension UserInfo {
     ///
     /// - Throws: ``UserInfoError``, which names the mistake and its place.
     public init(json: some Sequence<UInt8>) throws(UserInfoError) {
-        let value: JSONValue
+        let value: UserInfoValue
         do {
             value = try JSONParser.parse(json)
         } catch {
             throw UserInfoError("this is not JSON: \(error)")
         }
-        try self.init(value)
+        try self.init(untagged: value)
     }
 
-    package init(_ value: JSONValue) throws(UserInfoError) {
-        guard case .object(let members) = value else {
+    /// User info from JSON whose objects were not yet looked at for tags.
+    package init(untagged value: UserInfoValue) throws(UserInfoError) {
+        guard case .dictionary = value else {
             throw UserInfoError("it has to be an object such as {\"page\": 3}, and this is \(value.kindName)")
         }
-        guard case .dictionary(let entries) = try UserInfoValue(members, path: "") else {
+        guard case .dictionary(let entries) = try value.tagged(path: "") else {
             throw UserInfoError("it has to be an object with names of its own, such as {\"page\": 3}")
         }
         self.init(entries)
     }
 
-    /// The user info as JSON, names in order.
-    package var json: JSONValue {
-        // The top level is not tagged, so only a member that reading refuses could look like a tag.
-        UserInfoValue.dictionary(entries).json
-    }
-
-    /// The user info as one line of JSON text.
-    public var jsonText: String { json.text }
+    /// The user info as one line of JSON text, names in order. Control, bidirectional and invisible characters are
+    /// escaped, so that a terminal shows the line as it is.
+    public var jsonText: String { UserInfoValue.dictionary(entries).jsonText }
 }
 
 extension UserInfoValue {
-    init(_ value: JSONValue, path: String) throws(UserInfoError) {
-        switch value {
-        case .null: self = .null
-        case .boolean(let value): self = .boolean(value)
-        case .integer(let value): self = .integer(value)
-        case .unsigned(let value): self = .unsignedInteger(value)
-        case .real(let value): self = .real(value)
-        case .string(let value): self = .string(value)
-        case .array(let elements): self = .array(try Self.values(elements, path: path))
-        case .object(let members): self = try UserInfoValue(members, path: path)
+    /// The value of a dictionary's name; `nil` if the dictionary has none, or if this is no dictionary.
+    package subscript(name: String) -> UserInfoValue? {
+        if case .dictionary(let entries) = self { entries[name] } else { nil }
+    }
+
+    /// The word for this kind of JSON in a sentence.
+    package var kindName: String {
+        switch self {
+        case .null: "null"
+        case .boolean: "a boolean"
+        case .integer, .unsignedInteger, .real: "a number"
+        case .string: "a string"
+        case .array: "an array"
+        case .dictionary, .data, .date, .url, .uuid, .set: "an object"
         }
     }
 
-    fileprivate init(_ members: [JSONValue.Member], path: String) throws(UserInfoError) {
-        if members.count == 1, members[0].name.hasPrefix("$") {
-            self = try Self.tagged(members[0].name, members[0].value, path: path)
-        } else {
-            self = .dictionary(try Self.entries(members, path: path))
+    /// The value with tagged objects replaced by what they stand for.
+    fileprivate func tagged(path: String) throws(UserInfoError) -> UserInfoValue {
+        switch self {
+        case .array(let elements): return .array(try Self.values(elements, path: path))
+        case .dictionary(let entries):
+            if entries.count == 1, let (tag, value) = entries.first, tag.hasPrefix("$") {
+                return try Self.tagged(tag, value, path: path)
+            }
+            return .dictionary(try Self.entries(entries, path: path))
+        case .null, .boolean, .integer, .unsignedInteger, .real, .string, .data, .date, .url, .uuid, .set: return self
         }
     }
 
-    private static func values(_ elements: [JSONValue], path: String) throws(UserInfoError) -> [UserInfoValue] {
+    private static func values(_ elements: [UserInfoValue], path: String) throws(UserInfoError) -> [UserInfoValue] {
         var values: [UserInfoValue] = []
         for (index, element) in elements.enumerated() {
-            values.append(try UserInfoValue(element, path: "\(path)[\(index)]"))
+            values.append(try element.tagged(path: "\(path)[\(index)]"))
         }
         return values
     }
 
     private static func entries(
-        _ members: [JSONValue.Member], path: String
+        _ untagged: [String: UserInfoValue], path: String
     ) throws(UserInfoError) -> [String: UserInfoValue] {
         var entries: [String: UserInfoValue] = [:]
-        for member in members {
-            let path = path.isEmpty ? member.name : "\(path).\(member.name)"
-            entries[member.name] = try UserInfoValue(member.value, path: path)
+        for (name, value) in untagged {
+            entries[name] = try value.tagged(path: path.isEmpty ? name : "\(path).\(name)")
         }
         return entries
     }
 
     private static func tagged(
-        _ tag: String, _ value: JSONValue, path: String
+        _ tag: String, _ value: UserInfoValue, path: String
     ) throws(UserInfoError) -> UserInfoValue {
         let inner = path.isEmpty ? tag : "\(path).\(tag)"
         switch (tag, value) {
@@ -126,8 +131,8 @@ extension UserInfoValue {
         case ("$real", .string("nan")): return .real(.nan)
         case ("$real", .string("inf")): return .real(.infinity)
         case ("$real", .string("-inf")): return .real(-.infinity)
-        case ("$dictionary", .object(let members)):
-            return .dictionary(try entries(members, path: inner))
+        case ("$dictionary", .dictionary(let untagged)):
+            return .dictionary(try entries(untagged, path: inner))
         case ("$date", _), ("$url", _), ("$data", _), ("$uuid", _), ("$set", _), ("$real", _), ("$dictionary", _):
             throw UserInfoError("\(tag) does not take \(value.kindName) such as this one", at: inner)
         case _:
@@ -137,38 +142,68 @@ extension UserInfoValue {
         }
     }
 
-    var json: JSONValue {
+    /// The value as one line of JSON text.
+    package var jsonText: String {
         switch self {
-        case .null: .null
-        case .boolean(let value): .boolean(value)
-        case .integer(let value): .integer(value)
-        case .unsignedInteger(let value): .unsigned(value)
+        case .null: "null"
+        case .boolean(let value): "\(value)"
+        case .integer(let value): "\(value)"
+        case .unsignedInteger(let value): "\(value)"
         case .real(let value):
-            if value.isFinite {
-                .real(value)
-            } else {
-                ["$real": value.isNaN ? "nan" : value > 0 ? "inf" : "-inf"]
-            }
-        case .string(let value): .string(value)
-        case .data(let value): ["$data": .string(value.base64EncodedString())]
+            // Swift's shortest form that reads back the same. It always has a point or an exponent, so it is never
+            // read as a whole number.
+            value.isFinite
+                ? "\(value)" : Self.object([("$real", value.isNaN ? "\"nan\"" : value > 0 ? "\"inf\"" : "\"-inf\"")])
+        case .string(let value): Self.quoted(value)
+        case .data(let value): Self.object([("$data", Self.quoted(value.base64EncodedString()))])
         case .date(let value):
-            [
-                "$date": ISO8601.format(sinceReferenceDate: value.timeIntervalSinceReferenceDate)
-                    .map(JSONValue.string) ?? .real(value.timeIntervalSinceReferenceDate)
-            ]
-        case .url(let value): ["$url": .string(value.absoluteString)]
-        case .uuid(let value): ["$uuid": .string(value.uuidString)]
-        case .array(let elements): .array(elements.map(\.json))
+            Self.object([
+                (
+                    "$date",
+                    ISO8601.format(sinceReferenceDate: value.timeIntervalSinceReferenceDate).map(Self.quoted)
+                        ?? "\(value.timeIntervalSinceReferenceDate)"
+                )
+            ])
+        case .url(let value): Self.object([("$url", Self.quoted(value.absoluteString))])
+        case .uuid(let value): Self.object([("$uuid", Self.quoted(value.uuidString))])
+        case .array(let elements): Self.array(elements.map(\.jsonText))
         // In the order of their text, so that the same set always looks the same.
-        case .set(let elements): ["$set": .array(elements.map(\.json).sorted { $0.text < $1.text })]
+        case .set(let elements): Self.object([("$set", Self.array(elements.map(\.jsonText).sorted()))])
         case .dictionary(let entries): Self.json(entries)
         }
     }
 
-    private static func json(_ entries: [String: UserInfoValue]) -> JSONValue {
-        let object = JSONValue.object(
-            entries.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, $0.value.json) })
+    private static func json(_ entries: [String: UserInfoValue]) -> String {
+        let object = object(entries.sorted { $0.key < $1.key }.map { ($0.key, $0.value.jsonText) })
         let looksTagged = entries.count == 1 && entries.keys.allSatisfy { $0.hasPrefix("$") }
-        return looksTagged ? ["$dictionary": object] : object
+        return looksTagged ? Self.object([("$dictionary", object)]) : object
+    }
+
+    /// A JSON array of texts that are JSON.
+    package static func array(_ texts: [String]) -> String { "[" + texts.joined(separator: ",") + "]" }
+
+    /// A JSON object of names and texts that are JSON, in this order.
+    package static func object(_ members: [(name: String, text: String)]) -> String {
+        "{" + members.map { quoted($0.name) + ":" + $0.text }.joined(separator: ",") + "}"
+    }
+
+    private static func quoted(_ string: String) -> String {
+        var text = "\""
+        for scalar in string.unicodeScalars {
+            switch scalar {
+            case "\"": text += "\\\""
+            case "\\": text += "\\\\"
+            case "\n": text += "\\n"
+            case "\r": text += "\\r"
+            case "\t": text += "\\t"
+            case _ where scalar.isUnsafeToShow:
+                for unit in String(scalar).utf16 {
+                    let digits = String(unit, radix: 16)
+                    text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                }
+            case _: text.unicodeScalars.append(scalar)
+            }
+        }
+        return text + "\""
     }
 }

@@ -25,7 +25,9 @@ extension UserInfo {
     /// - Throws: ``UserInfoError`` where it nests too deep, is too large, or has a key or a text in a set of more than
     ///   1,024 bytes.
     public func validate() throws(UserInfoError) {
-        try Self.checkDepth(.dictionary(entries), path: "", depth: 1)
+        guard UserInfoValue.dictionary(entries).depth <= Self.maximumDepth else {
+            throw UserInfoError("it nests deeper than \(Self.maximumDepth) levels; make it flatter")
+        }
         do {
             try message.requireCheapKeys()
         } catch {
@@ -37,21 +39,6 @@ extension UserInfo {
                 "it has \(size) bytes, and \(Self.maximumSize) are the most; put the content into a document or"
                     + " a continuation stream")
         }
-    }
-
-    private static func checkDepth(_ value: UserInfoValue, path: String, depth: Int) throws(UserInfoError) {
-        let children: [(String, UserInfoValue)]
-        switch value {
-        case .array(let elements): children = elements.enumerated().map { ("\(path)[\($0.offset)]", $0.element) }
-        case .set(let elements): children = elements.map { ("\(path)[]", $0) }
-        case .dictionary(let entries):
-            children = entries.map { (path.isEmpty ? $0.key : "\(path).\($0.key)", $0.value) }
-        case .null, .boolean, .integer, .unsignedInteger, .real, .string, .data, .date, .url, .uuid: return
-        }
-        guard depth <= maximumDepth else {
-            throw UserInfoError("it nests deeper than \(maximumDepth) levels; make it flatter", at: path)
-        }
-        for (path, child) in children { try checkDepth(child, path: path, depth: depth + 1) }
     }
 
     package var message: WireDictionaryValue {
@@ -69,13 +56,21 @@ extension UserInfo {
         } catch {
             throw UserInfoError(error.message)
         }
-        var entries: [String: UserInfoValue] = [:]
-        for (name, value) in message.entries { entries[name] = try UserInfoValue(value, path: name) }
-        self.init(entries)
+        self.init(try UserInfoValue.entries(message))
     }
 }
 
 extension UserInfoValue {
+    /// How deep it nests: 0 for anything but an array, a set or a dictionary.
+    fileprivate var depth: Int {
+        switch self {
+        case .array(let elements): 1 + (elements.map(\.depth).max() ?? 0)
+        case .set(let elements): 1 + (elements.map(\.depth).max() ?? 0)
+        case .dictionary(let entries): 1 + (entries.values.map(\.depth).max() ?? 0)
+        case .null, .boolean, .integer, .unsignedInteger, .real, .string, .data, .date, .url, .uuid: 0
+        }
+    }
+
     var message: WireValue {
         var message = WireValue()
         message.kind =
@@ -103,7 +98,7 @@ extension UserInfoValue {
         return list
     }
 
-    init(_ message: WireValue, path: String) throws(UserInfoError) {
+    private init(_ message: WireValue) throws(UserInfoError) {
         switch message.kind {
         case .null: self = .null
         case .boolean(let value): self = .boolean(value)
@@ -113,33 +108,28 @@ extension UserInfoValue {
         case .string(let value): self = .string(value)
         case .data(let value): self = .data(value)
         case .date(let value):
-            guard value.isFinite else { throw UserInfoError("the date is no point in time", at: path) }
+            guard value.isFinite else { throw UserInfoError("a date is no point in time") }
             self = .date(Date(timeIntervalSinceReferenceDate: value))
         case .url(let value):
-            guard let url = URL(string: value) else { throw UserInfoError("the URL is malformed", at: path) }
+            guard let url = URL(string: value) else { throw UserInfoError("a URL is malformed") }
             self = .url(url)
         case .uuid(let value):
-            guard value.count == 16 else { throw UserInfoError("a UUID has 16 bytes, not \(value.count)", at: path) }
-            var uuid = noUUID
-            withUnsafeMutableBytes(of: &uuid) { $0.copyBytes(from: value) }
-            self = .uuid(UUID(uuid: uuid))
-        case .array(let list): self = .array(try Self.values(of: list, path: path))
-        case .set(let list): self = .set(Set(try Self.values(of: list, path: path)))
-        case .dictionary(let entries):
-            var values: [String: UserInfoValue] = [:]
-            for (name, value) in entries.entries { values[name] = try UserInfoValue(value, path: "\(path).\(name)") }
-            self = .dictionary(values)
-        case nil: throw UserInfoError("the value has a type that this version does not know; update Baton", at: path)
+            guard value.count == 16 else { throw UserInfoError("a UUID has 16 bytes, not \(value.count)") }
+            self = .uuid(UUID(uuid: value.withUnsafeBytes { $0.loadUnaligned(as: uuid_t.self) }))
+        case .array(let list): self = .array(try Self.values(list))
+        case .set(let list): self = .set(Set(try Self.values(list)))
+        case .dictionary(let entries): self = .dictionary(try Self.entries(entries))
+        case nil: throw UserInfoError("a value has a type that this version does not know; update Baton")
         }
     }
 
-    private static func values(of list: WireArrayValue, path: String) throws(UserInfoError) -> [UserInfoValue] {
-        var values: [UserInfoValue] = []
-        for (index, element) in list.elements.enumerated() {
-            values.append(try UserInfoValue(element, path: "\(path)[\(index)]"))
-        }
-        return values
+    private static func values(_ list: WireArrayValue) throws(UserInfoError) -> [UserInfoValue] {
+        try list.elements.map { (element) throws(UserInfoError) in try UserInfoValue(element) }
+    }
+
+    fileprivate static func entries(_ message: WireDictionaryValue) throws(UserInfoError) -> [String: UserInfoValue] {
+        var entries: [String: UserInfoValue] = [:]
+        for (name, value) in message.entries { entries[name] = try UserInfoValue(value) }
+        return entries
     }
 }
-
-private let noUUID: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)

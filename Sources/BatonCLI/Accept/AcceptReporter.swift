@@ -106,7 +106,7 @@ actor AcceptReporter {
                 "continued",
                 (path.isEmpty
                     ? []
-                    : JSONValue.Member.path("path", path) + [
+                    : JSONMember.path("path", path) + [
                         .count("bytes", event.bytes),
                         .count("received", event.hasReceivedBytes ? event.receivedBytes : nil),
                     ])
@@ -162,7 +162,7 @@ actor AcceptReporter {
         return "\(start), of which \(HumanUnits.bytes(event.receivedBytes)) had to come"
     }
 
-    private static func members(_ application: WireInstalledApplication?) -> [JSONValue.Member] {
+    private static func members(_ application: WireInstalledApplication?) -> [JSONMember] {
         guard let application else { return [] }
         return [
             .text("application", application.identifier), .text("applicationName", application.name),

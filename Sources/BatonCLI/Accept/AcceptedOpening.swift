@@ -85,9 +85,9 @@ struct PayloadRendering {
         return lines
     }
 
-    func members() throws -> [JSONValue.Member] {
+    func members() throws -> [JSONMember] {
         activity.members + [
-            .init("userInfo", try userInfo().json),
+            .init("userInfo", .dictionary(try userInfo().entries)),
             .text("webPageURL", payload.webPageURL.isEmpty ? nil : payload.webPageURL),
         ]
     }

@@ -14,13 +14,6 @@ final class StreamPump: Sendable {
     private let output: ByteChannel
     private let inputIsTerminal: Bool
 
-    private enum Outcome: Sendable {
-        case inputEnded
-        case inputFailed(any Error)
-        case outputEnded
-        case outputFailed(any Error)
-    }
-
     init(
         _ stream: BatonTransport.Stream, input: FileDescriptor = .standardInput,
         output: FileDescriptor = .standardOutput
@@ -34,51 +27,17 @@ final class StreamPump: Sendable {
     /// Runs until both directions have ended.
     ///
     /// If standard input is a terminal, the other side's end is enough: nobody wants to press ^D after a command that
-    /// has exited.
+    /// has exited. So it is if nobody reads the output any more: `accept --stream | head` is no failure.
     func run() async throws {
-        let (outcomes, continuation) = AsyncStream<Outcome>.makeStream(bufferingPolicy: .bufferingOldest(2))
-        // A task group would wait for the read of standard input, which cannot be cancelled.
-        let tasks = [
-            Task { continuation.yield(await self.pumpInput()) },
-            Task { continuation.yield(await self.pumpOutput()) },
-        ]
-        defer { for task in tasks { task.cancel() } }
-        try await withTaskCancellationHandler {
-            try await wait(for: outcomes)
-        } onCancel: {
-            continuation.finish()
+        let (inputEnds, inputEnded) = AsyncStream<Never>.makeStream()
+        // Nobody waits for this task itself, because a read of standard input cannot be cancelled.
+        let feeding = Task {
+            await pumpInput()
+            inputEnded.finish()
         }
-    }
-
-    private func wait(for outcomes: AsyncStream<Outcome>) async throws {
-        var inputIsDone = false
-        var outputIsDone = false
-        for await outcome in outcomes {
-            switch outcome {
-            case .inputEnded:
-                inputIsDone = true
-            case .inputFailed(let error as TransportError):
-                // The other side needs no more input after its END. Like a broken pipe, that is no failure.
-                inputIsDone = true
-                guard outputIsDone || error.code != .cancelled else { throw CommandError.interrupted }
-            case .inputFailed(let error):
-                inputIsDone = true
-                Output.complain("standard input cannot be read: \(error)")
-                await stream.finish()
-            case .outputEnded:
-                outputIsDone = true
-                if inputIsTerminal { inputIsDone = true }
-            case .outputFailed(let error as TransportError):
-                throw Self.broken(error)
-            case .outputFailed(let error):
-                await stream.reset(.cancelled)
-                // The reader needs no more output: `accept --stream | head` is no failure.
-                if error as? Errno == .brokenPipe { return }
-                throw CommandError.failed("standard output cannot be written to: \(error)")
-            }
-            if inputIsDone, outputIsDone { return }
-        }
-        throw CommandError.interrupted
+        defer { feeding.cancel() }
+        if try await pumpOutput(), !inputIsTerminal { for await _ in inputEnds {} }
+        if Task.isCancelled { throw CommandError.interrupted }
     }
 
     private static func broken(_ error: TransportError) -> CommandError {
@@ -97,26 +56,33 @@ final class StreamPump: Sendable {
         }
     }
 
-    private func pumpInput() async -> Outcome {
+    private func pumpInput() async {
         do {
             while let buffer = try await input.read() { try await stream.write(buffer) }
-            await stream.finish()
-            return .inputEnded
+        } catch is TransportError {
+            // The other side needs no more input after its END. Like a broken pipe, that is no failure.
+            return
         } catch {
-            return .inputFailed(error)
+            Output.complain("standard input cannot be read: \(error)")
         }
+        await stream.finish()
     }
 
-    private func pumpOutput() async -> Outcome {
+    /// - Returns: whether the output is whole; false if nobody reads it any more.
+    private func pumpOutput() async throws -> Bool {
         do {
             var spent: Buffer?
             while let buffer = try await stream.read(reusing: spent) {
                 try await output.write(buffer)
                 spent = buffer
             }
-            return .outputEnded
+            return true
+        } catch let error as TransportError {
+            throw Self.broken(error)
         } catch {
-            return .outputFailed(error)
+            await stream.reset(.cancelled)
+            if error as? Errno == .brokenPipe { return false }
+            throw CommandError.failed("standard output cannot be written to: \(error)")
         }
     }
 }

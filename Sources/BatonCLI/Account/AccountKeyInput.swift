@@ -9,7 +9,8 @@ enum AccountKeyInput {
     /// Asks, reads and checks. At a terminal it asks again until the key is right: ^C ends that.
     static func read(from file: FilePath?) async throws -> AccountKey {
         while true {
-            let text = try await text(from: file)
+            let text = try await SecretInput.read(
+                "account key", from: file, asking: "Account key: ", limit: AccountKey.maximumTextCount)
             do {
                 return try AccountKey(parsing: text)
             } catch {
@@ -46,17 +47,24 @@ enum AccountKeyInput {
         }
         return try await read(from: nil)
     }
+}
 
-    private static func text(from file: FilePath?) async throws -> SecretBytes {
-        let limit = AccountKey.maximumTextCount
+/// A secret: what the user types at the terminal, else the first line of standard input or of a file.
+private enum SecretInput {
+    /// - Parameters:
+    ///   - what: what it is, in a sentence.
+    ///   - file: nil for standard input.
+    static func read(
+        _ what: String, from file: FilePath? = nil, asking question: String, limit: Int
+    ) async throws -> SecretBytes {
         do {
             if let file { return try KeyFile.read(file, limit: limit) }
-            if Terminal.isTerminal(.standardInput) {
-                return try await HiddenInput.ask("Account key: ", limit: limit)
+            guard Terminal.isTerminal(.standardInput) else {
+                return try await ByteChannel(.standardInput).readSecret(limit: limit)
             }
-            return try await ByteChannel(.standardInput).readSecret(limit: limit)
+            return try await HiddenInput.ask(question, limit: limit)
         } catch let error as SecretReadingError {
-            throw CommandError.usage("the account key cannot be read: \(error)")
+            throw CommandError.usage("the \(what) cannot be read: \(error)")
         }
     }
 }
@@ -112,13 +120,7 @@ enum PassphraseInput {
     }
 
     private static func ask(_ question: String) async throws -> SecretBytes {
-        let limit = SealedAccountKey.passphraseSizes.upperBound
-        do {
-            if Terminal.isTerminal(.standardInput) { return try await HiddenInput.ask(question, limit: limit) }
-            return try await ByteChannel(.standardInput).readSecret(limit: limit)
-        } catch let error as SecretReadingError {
-            throw CommandError.usage("the passphrase cannot be read: \(error)")
-        }
+        try await SecretInput.read("passphrase", asking: question, limit: SealedAccountKey.passphraseSizes.upperBound)
     }
 }
 

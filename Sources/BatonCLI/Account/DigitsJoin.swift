@@ -122,14 +122,6 @@ extension CommandError {
 
 /// Finds the invitation of another device on the network, and lets the user choose if there are several.
 enum InvitationFinder {
-    private enum Input: Sendable {
-        case search(InvitationDiscovery.Event)
-        /// Nothing was found for a while.
-        case hint
-        /// The first one was found a while ago.
-        case settled
-    }
-
     /// How long to wait before the hint: 10 s.
     private static let patience = Duration.seconds(10)
     /// How long to wait for further invitations after the first: 2 s.
@@ -150,45 +142,40 @@ enum InvitationFinder {
     }
 
     private static func look(with search: InvitationDiscovery) async throws -> [FoundInvitation] {
-        let (inputs, feed) = AsyncStream<Input>.makeStream()
-        var tasks: [Task<Void, any Error>] = [
-            Task { await search.run { feed.yield(.search($0)) } },
-            Task {
-                try await Alarm.sleep(for: patience)
-                feed.yield(.hint)
-                try await Alarm.sleep(for: Invitation.lifetime - patience)
-                feed.finish()
-            },
-        ]
-        defer { for task in tasks { task.cancel() } }
-        var found: [FoundInvitation] = []
-        for await input in inputs {
-            switch input {
-            case .search(.found(let now)):
-                if found.isEmpty, !now.isEmpty {
-                    tasks.append(
-                        Task {
-                            try await Alarm.sleep(for: settling)
-                            feed.yield(.settled)
-                        })
-                }
-                found = now
-            case .search(.unavailable(let reason)):
-                throw CommandError(
-                    .unreachable,
-                    "invitations cannot be looked for. \(reason) Or use the address that the other device shows:"
-                        + " baton account join --address ADDRESS")
-            case .hint where found.isEmpty:
+        let found = Lock<[FoundInvitation]>([])
+        let (events, feed) = AsyncStream<InvitationDiscovery.Event>.makeStream()
+        let take: @Sendable (InvitationDiscovery.Event) -> Void = { event in
+            if case .found(let now) = event { found.withLock { $0 = now } }
+            feed.yield(event)
+        }
+        let searching = Task { await search.run(telling: take) }
+        let timer = Task {
+            try await Alarm.sleep(for: patience)
+            if found.withLock(\.isEmpty) {
                 Output.say(
                     """
                     None yet. If the other device shows an address, press ^C and run
                     `baton account join --address ADDRESS`. With the account key: --key.
                     """)
-            case .settled where !found.isEmpty:
-                return found
-            case .hint, .settled, .search(.announced):
-                break
             }
+            try await Alarm.sleep(for: Invitation.lifetime - patience)
+            feed.finish()
+        }
+        defer {
+            searching.cancel()
+            timer.cancel()
+        }
+        for await event in events {
+            if case .unavailable(let reason) = event {
+                throw CommandError(
+                    .unreachable,
+                    "invitations cannot be looked for. \(reason) Or use the address that the other device shows:"
+                        + " baton account join --address ADDRESS")
+            }
+            guard case .found(let now) = event, !now.isEmpty else { continue }
+            try await Alarm.sleep(for: settling)
+            let found = found.withLock { $0 }
+            if !found.isEmpty { return found }
         }
         throw CommandError(
             .unreachable, "no invitation was seen: are both devices in one network?")

@@ -7,11 +7,11 @@ import FoundationEssentials
 /// as a mistyped name.
 struct BridgeMembers {
     private let message: String
-    private var members: [String: JSONValue] = [:]
+    private var members: [String: UserInfoValue]
 
-    init(_ members: [JSONValue.Member], of message: String) {
+    init(_ members: [String: UserInfoValue], of message: String) {
         self.message = message
-        for member in members { self.members[member.name] = member.value }
+        self.members = members
     }
 
     func requireEmpty() throws(BridgeProblem) {
@@ -20,104 +20,82 @@ struct BridgeMembers {
     }
 
     /// Removes a member and returns its value; `nil` if it is missing.
-    mutating func take(_ name: String) -> JSONValue? {
-        members.removeValue(forKey: name)
+    mutating func optional<Value>(_ name: String, _ reader: BridgeReader<Value>) throws(BridgeProblem) -> Value? {
+        guard let member = members.removeValue(forKey: name) else { return nil }
+        if let value = try reader.read(member) { return value }
+        let text = member.jsonText.unicodeScalars
+        let shown = String(String.UnicodeScalarView(text.prefix(80))) + (text.count > 80 ? "…" : "")
+        throw BridgeProblem("“\(name)” of “\(message)” takes \(reader.wanted), and not \(shown)")
     }
 
-    mutating func string(_ name: String) throws(BridgeProblem) -> String {
-        guard let value = take(name) else { throw missing(name) }
-        return try string(value, name)
+    mutating func required<Value>(_ name: String, _ reader: BridgeReader<Value>) throws(BridgeProblem) -> Value {
+        if let value = try optional(name, reader) { return value }
+        throw BridgeProblem("“\(message)” needs a member “\(name)”")
     }
+}
 
-    mutating func optionalString(_ name: String) throws(BridgeProblem) -> String? {
-        guard let value = take(name) else { return nil }
-        return try string(value, name)
-    }
+/// Reads the value of a member as what the message takes there.
+struct BridgeReader<Value: Sendable>: Sendable {
+    /// What it takes, for the problem with any other value.
+    let wanted: String
+    /// Returns nil for a value of another kind.
+    let read: @Sendable (UserInfoValue) throws(BridgeProblem) -> Value?
 
-    mutating func optionalStrings(_ name: String) throws(BridgeProblem) -> [String]? {
-        guard let value = take(name) else { return nil }
-        return try strings(value, name)
-    }
-
-    mutating func optionalBoolean(_ name: String) throws(BridgeProblem) -> Bool? {
-        guard let value = take(name) else { return nil }
-        return try boolean(value, name)
-    }
-
-    mutating func boolean(_ name: String, else otherwise: Bool? = nil) throws(BridgeProblem) -> Bool {
-        guard let value = try optionalBoolean(name) ?? otherwise else { throw missing(name) }
-        return value
-    }
-
-    /// Reads a name that the program gives: 1 to 64 bytes.
-    mutating func name(_ name: String) throws(BridgeProblem) -> String {
-        let text = try string(name)
-        guard (1...Bridge.nameBound).contains(text.utf8.count) else {
-            throw BridgeProblem("“\(name)” of “\(message)” takes 1 to \(Bridge.nameBound) bytes")
-        }
-        return text
-    }
-
-    /// Reads the number of a question.
-    mutating func request() throws(BridgeProblem) -> UInt64 {
-        guard let value = take("request") else { throw missing("request") }
-        return try integer(value, "request", "the number of the question")
-    }
-
-    /// Reads the exit status of a program that failed, 1 to 255; nil if the message has none.
-    mutating func optionalStatus() throws(BridgeProblem) -> UInt8? {
-        guard let value = take("status") else { return nil }
-        let wanted = "a whole number, 1 to 255"
-        let status: UInt8 = try integer(value, "status", wanted)
-        guard status > 0 else { throw unfit(value.text, "status", wanted) }
-        return status
-    }
-
-    func integer<Value: FixedWidthInteger>(
-        _ value: JSONValue, _ name: String, _ wanted: String
-    ) throws(BridgeProblem) -> Value {
-        switch value {
-        case .integer(let number):
-            guard let value = Value(exactly: number) else { throw unfit(value.text, name, wanted) }
-            return value
-        case .unsigned, .real: throw unfit(value.text, name, wanted)
-        case .null, .boolean, .string, .array, .object: throw wrong(value, name, wanted)
+    /// The same, where `null` stands for no value.
+    var orNull: BridgeReader<Value?> {
+        BridgeReader<Value?>(wanted: wanted) { (value) throws(BridgeProblem) in
+            value == .null ? .some(nil) : try read(value).map { .some($0) }
         }
     }
+}
 
-    func string(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> String {
-        guard case .string(let text) = value else { throw wrong(value, name, "a string") }
-        return text
+extension BridgeReader<String> {
+    static var string: Self {
+        Self(wanted: "a string") { if case .string(let text) = $0 { text } else { nil } }
     }
 
-    func boolean(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> Bool {
-        guard case .boolean(let flag) = value else { throw wrong(value, name, "true or false") }
-        return flag
+    /// A name that the program gives: 1 to 64 bytes.
+    static var name: Self {
+        Self(wanted: "a string of 1 to \(Bridge.nameBound) bytes") { value in
+            guard case .string(let text) = value, (1...Bridge.nameBound).contains(text.utf8.count) else { return nil }
+            return text
+        }
     }
+}
 
-    func strings(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> [String] {
-        guard case .array(let elements) = value else { throw wrong(value, name, "an array of strings") }
-        var texts: [String] = []
-        for element in elements { texts.append(try string(element, name)) }
-        return texts
+extension BridgeReader<[String]> {
+    static var strings: Self {
+        Self(wanted: "an array of strings") { value in
+            guard case .array(let elements) = value else { return nil }
+            let texts = elements.compactMap { if case .string(let text) = $0 { text } else { nil } }
+            return texts.count == elements.count ? texts : nil
+        }
     }
+}
 
-    /// The problem of a value that has the right type and is not allowed.
-    ///
-    /// - Parameter text: the value. Only its beginning is shown.
-    func unfit(_ text: String, _ name: String, _ wanted: String) -> BridgeProblem {
-        let shown = text.unicodeScalars.prefix(80)
-        let end = shown.endIndex < text.unicodeScalars.endIndex ? "…" : ""
-        return BridgeProblem("“\(name)” of “\(message)” takes \(wanted), and not “\(String(shown))\(end)”")
+extension BridgeReader<Bool> {
+    static var boolean: Self {
+        Self(wanted: "true or false") { if case .boolean(let flag) = $0 { flag } else { nil } }
     }
+}
 
-    func wrong(_ value: JSONValue, _ name: String, _ wanted: String) -> BridgeProblem {
-        BridgeProblem("“\(name)” of “\(message)” takes \(wanted), and this is \(value.kindName)")
+extension BridgeReader where Value: FixedWidthInteger {
+    static func integer(from least: Value = 0) -> Self {
+        Self(wanted: "a whole number, \(least) to \(Value.max)") { value in
+            guard case .integer(let number) = value, let number = Value(exactly: number) else { return nil }
+            return number >= least ? number : nil
+        }
     }
+}
 
-    private func missing(_ name: String) -> BridgeProblem {
-        BridgeProblem("“\(message)” needs a member “\(name)”")
-    }
+extension BridgeReader<UInt64> {
+    /// The number of a question.
+    static var number: Self { integer() }
+}
+
+extension BridgeReader<UInt8> {
+    /// The exit status of a program that failed.
+    static var status: Self { integer(from: 1) }
 }
 
 /// The mistake in a line of input: one sentence without a full stop, which the `error` event repeats.

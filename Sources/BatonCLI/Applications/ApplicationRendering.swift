@@ -36,25 +36,24 @@ enum ApplicationRendering {
             case .desktopEntry(let file): (file, false)
             }
         let versions = application.readableVersions.statements.sorted { $0.key < $1.key }.map { type, range in
-            JSONValue.Member(
-                type, ["oldest": .integer(Int64(range.lowerBound)), "newest": .integer(Int64(range.upperBound))])
+            JSONMember.object(type, [.count("oldest", range.lowerBound), .count("newest", range.upperBound)])
         }
-        let members: [JSONValue.Member] = [
+        let members: [JSONMember] = [
             .text("identifier", application.identifier), .text("name", application.name),
             .text("team", application.team), .texts("types", application.activityTypes),
-            .init("documents", .array(application.documentTypes.map(json))), .init("versions", .object(versions)),
+            .objects("documents", application.documentTypes.map(members)), .object("versions", versions),
             .texts("domains", application.associatedDomains.map(\.description)), .texts("command", application.command),
             .flag("terminal", application.needsTerminal), .text("desktopEntry", application.desktopEntry),
             .flag("registered", isRegistered),
         ]
-        let path = file.map { JSONValue.Member.path("file", $0.bytes) } ?? [.init("file", .null)]
+        let path = file.map { JSONMember.path("file", $0.bytes) } ?? [.init("file", .null)]
         return (members + path).line
     }
 
-    private static func json(_ type: DocumentType) -> JSONValue {
-        .object([
+    private static func members(_ type: DocumentType) -> [JSONMember] {
+        [
             .text("type", type.activityType), .texts("extensions", type.fileExtensions),
             .texts("contentTypes", type.contentTypes),
-        ])
+        ]
     }
 }

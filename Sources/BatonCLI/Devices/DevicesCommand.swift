@@ -79,7 +79,7 @@ enum DeviceRendering {
     }
 
     static func json(_ device: WireDevice) -> String {
-        var members: [JSONValue.Member] = [
+        var members: [JSONMember] = [
             .text("name", device.name), .text("deviceID", device.deviceID), .texts("addresses", device.addresses),
             .time("seen", device.seen), .flag("present", device.present), .flag("knows", device.knows),
             .flag("proved", device.proved),

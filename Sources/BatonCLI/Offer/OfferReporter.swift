@@ -21,11 +21,11 @@ struct OfferReporter: Sendable {
             isHandoffOff
             ? "no device sees it, because Handoff is off: switch it on with `baton handoff on`"
             : "run `baton accept` on another device"
-        let state: [JSONValue.Member] = isHandoffOff ? [.text("handoff", "off")] : []
+        let state: [JSONMember] = isHandoffOff ? [.text("handoff", "off")] : []
         try await output.tell(
             "offered",
             [.text("id", id), .text("title", offer.title)]
-                + (path.map { JSONValue.Member.path("path", $0.bytes) } ?? []) + state,
+                + (path.map { JSONMember.path("path", $0.bytes) } ?? []) + state,
             "offering \(title) (\(id.prefix(8))): \(next); ^C withdraws")
     }
 
@@ -87,15 +87,15 @@ struct OfferReporter: Sendable {
         await output.name(of: claim, by: SafeText.escaped(device))
     }
 
-    private static func device(_ name: String, _ claim: UInt64) -> [JSONValue.Member] {
+    private static func device(_ name: String, _ claim: UInt64) -> [JSONMember] {
         [.text("device", name), .count("claim", claim)]
     }
 
-    private static func members(_ event: WireOfferEvent.Taken, _ claim: UInt64) -> [JSONValue.Member] {
+    private static func members(_ event: WireOfferEvent.Taken, _ claim: UInt64) -> [JSONMember] {
         device(event.device, claim) + [.text("deviceID", event.deviceID), .count("bytes", event.bytes)]
     }
 
-    private static func members(_ failure: WireFailure, _ claim: UInt64) -> [JSONValue.Member] {
+    private static func members(_ failure: WireFailure, _ claim: UInt64) -> [JSONMember] {
         device(failure.device, claim) + [
             .text("code", CommandError(HandoffError(failure)).code), .text("message", failure.message),
         ]

@@ -10,9 +10,9 @@ import SystemPackage
 /// One argument of the command line, as the bytes that were given.
 ///
 /// The name of a file is bytes, and need not be UTF-8. The argument parser knows only strings, in which Swift replaces
-/// bytes that are not UTF-8. ``commandLine()`` therefore writes each such byte as one character: U+10FF00 plus the
-/// byte. An argument that contains one of these characters is written in the same way, so that no two arguments become
-/// equal.
+/// bytes that are not UTF-8. In an argument that is not UTF-8, ``commandLine()`` therefore writes each byte above 127
+/// as one character: U+10FF00 plus the byte. An argument that contains one of these characters is written in the same way, so
+/// that no two arguments become equal.
 struct CommandArgument: ExpressibleByArgument, Sendable, Equatable {
     private static let firstByte: UInt32 = 0x10FF00
 
@@ -74,25 +74,14 @@ struct CommandArgument: ExpressibleByArgument, Sendable, Equatable {
     }
 
     private static func encode(_ bytes: some Collection<UInt8>) -> String {
-        var text = String.UnicodeScalarView()
-        func append(_ bytes: some Sequence<UInt8>) {
-            for byte in bytes { text.append(Unicode.Scalar(firstByte + UInt32(byte)) ?? "\u{FFFD}") }
+        if let text = String(validating: bytes, as: UTF8.self),
+            text.unicodeScalars.allSatisfy({ $0.value < firstByte })
+        {
+            return text
         }
-        var parser = Unicode.UTF8.ForwardParser()
-        var iterator = bytes.makeIterator()
-        var rest = bytes[...]
-        while true {
-            switch parser.parseScalar(from: &iterator) {
-            case .emptyInput: return String(text)
-            case .valid(let valid):
-                let scalar = Unicode.UTF8.decode(valid)
-                if scalar.value >= firstByte { append(rest.prefix(valid.count)) } else { text.append(scalar) }
-                rest = rest.dropFirst(valid.count)
-            case .error(let length):
-                append(rest.prefix(length))
-                rest = rest.dropFirst(length)
-            }
-        }
+        // ASCII stays, so that an option is still one.
+        let scalars = bytes.map { Unicode.Scalar($0 < 0x80 ? UInt32($0) : firstByte + UInt32($0)) ?? "\u{FFFD}" }
+        return String(String.UnicodeScalarView(scalars))
     }
 }
 

@@ -6,27 +6,44 @@ import FoundationEssentials
 
 /// One event of a command as one line of JSON, with `event` and `time` first.
 enum EventLine {
-    static func text(_ event: String, _ members: [JSONValue.Member] = [], time: String = Moment.now) -> String {
+    static func text(_ event: String, _ members: [JSONMember] = [], time: String = Moment.now) -> String {
         ([.text("event", event), .text("time", time)] + members).line
     }
 }
 
-extension [JSONValue.Member] {
-    var line: String { JSONValue.object(self).text }
-}
+/// A member of an object in JSON output. Members keep their order.
+struct JSONMember: Sendable {
+    let name: String
+    /// The value as JSON text.
+    let text: String
 
-extension JSONValue.Member {
+    private init(_ name: String, text: String) {
+        self.name = name
+        self.text = text
+    }
+
+    init(_ name: String, _ value: UserInfoValue) {
+        self.init(name, text: value.jsonText)
+    }
+
     /// - Parameter value: nil is printed as `null`.
-    static func text(_ name: String, _ value: String?) -> Self { Self(name, value.map(JSONValue.string) ?? .null) }
+    static func text(_ name: String, _ value: String?) -> Self { Self(name, value.map(UserInfoValue.string) ?? .null) }
 
-    static func texts(_ name: String, _ values: [String]) -> Self { Self(name, .array(values.map(JSONValue.string))) }
+    static func texts(_ name: String, _ values: [String]) -> Self {
+        Self(name, .array(values.map(UserInfoValue.string)))
+    }
 
     static func flag(_ name: String, _ value: Bool) -> Self { Self(name, .boolean(value)) }
 
     /// A count or a size. Readers of JSON keep integers exact up to 2^53.
     static func count(_ name: String, _ value: (some BinaryInteger)?) -> Self {
-        guard let value else { return Self(name, .null) }
-        return Self(name, Int64(exactly: value).map(JSONValue.integer) ?? .unsigned(UInt64(clamping: value)))
+        Self(name, text: value.map { "\($0)" } ?? "null")
+    }
+
+    static func object(_ name: String, _ members: [JSONMember]) -> Self { Self(name, text: members.line) }
+
+    static func objects(_ name: String, _ objects: [[JSONMember]]) -> Self {
+        Self(name, text: UserInfoValue.array(objects.map(\.line)))
     }
 
     /// Seconds since 1970 as ISO 8601.
@@ -39,6 +56,11 @@ extension JSONValue.Member {
         return [.text(name, String(decoding: bytes, as: UTF8.self))]
             + (isText ? [] : [.text("\(name)Base64", Data(bytes).base64EncodedString())])
     }
+}
+
+extension [JSONMember] {
+    /// The object as one line.
+    var line: String { UserInfoValue.object(map { ($0.name, $0.text) }) }
 }
 
 enum Moment {

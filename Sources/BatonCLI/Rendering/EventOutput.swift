@@ -59,7 +59,7 @@ actor EventOutput {
     // MARK: Events
 
     /// Prints an event as JSON, or for people as a sentence if it has one.
-    func tell(_ event: String, _ members: [JSONValue.Member] = [], _ sentence: String? = nil) throws {
+    func tell(_ event: String, _ members: [JSONMember] = [], _ sentence: String? = nil) throws {
         guard isJSON else { return sentence.map(say) ?? () }
         let line = EventLine.text(event, members)
         if isOutputTaken { write(line + "\n") } else { try Output.line(line) }
@@ -67,7 +67,7 @@ actor EventOutput {
 
     /// - Parameter trouble: what the responder of this machine does, in the node's words; nil: it is back.
     func responder(_ trouble: String?) throws {
-        let members: [JSONValue.Member] = trouble.map { [.text("responder", $0)] } ?? []
+        let members: [JSONMember] = trouble.map { [.text("responder", $0)] } ?? []
         try tell(trouble == nil ? "announced" : "unannounced", members, ResponderWatch.sentence(trouble))
     }
 
@@ -78,7 +78,7 @@ actor EventOutput {
     ///   - isShown: whether people see it here.
     func progressed(
         _ report: WireProgressReport, of name: String, claim: UInt64 = 0, isShown: Bool = true,
-        _ members: [JSONValue.Member] = []
+        _ members: [JSONMember] = []
     ) throws {
         let time = now()
         let index = transfer(claim, name)
@@ -99,7 +99,7 @@ actor EventOutput {
     /// `bytes` is always less than `total`: only `continued` says that the document is verified and in place.
     private static func members(
         _ report: WireProgressReport, _ progress: TransferProgress?, now: Instant
-    ) -> [JSONValue.Member] {
+    ) -> [JSONMember] {
         let left = progress?.isComplete == false ? progress?.timeLeft(now: now) : nil
         return [
             .count("bytes", min(report.bytes, max(report.total, 1) - 1)), .count("total", report.total),

@@ -54,7 +54,7 @@ enum FindingRendering {
     }
 
     static func json(_ finding: Finding) -> String {
-        var members: [JSONValue.Member] = [
+        var members: [JSONMember] = [
             .text("check", finding.check.rawValue), .text("group", finding.check.group.rawValue),
             .text("result", finding.result.name),
         ]

@@ -43,7 +43,7 @@ struct ListedActivity: Sendable, Equatable {
     /// The title, safe to show; `(no title)` if there is none.
     var shownTitle: String { title.isEmpty ? "(no title)" : SafeText.escaped(title) }
 
-    var members: [JSONValue.Member] {
+    var members: [JSONMember] {
         [
             .text("id", idText), .text("kind", kind.name), .text("type", type), .text("title", title),
             .text("device", device), .text("deviceID", deviceID), .count("size", size), .time("since", since),

@@ -74,12 +74,6 @@ enum DisplayWidth {
 /// A line is broken at a space outside of quotations: commands in backquotes, and names or sentences in “ ” or " ".
 /// A quotation that is wider than the terminal is broken like other text.
 enum TextWrap {
-    /// A part of a line that stays together, and the spaces in front of it.
-    private struct Word {
-        var spaces = ""
-        var text = ""
-    }
-
     /// Breaks a text into lines. Its own line breaks stay, and a continued line gets the indentation of its first one.
     ///
     /// - Parameter width: the columns of the terminal; `Int.max` breaks nothing.
@@ -92,48 +86,20 @@ enum TextWrap {
     private static func broken(_ line: Substring, width: Int) -> [String] {
         let indentation = String(line.prefix { $0 == " " })
         let room = max(width - indentation.count, 1)
+        // The spaces in a quotation are no-break spaces until the line is broken.
+        let text = line.dropFirst(indentation.count).replacing(/`[^`]*`|“[^”]*”|"[^"]*"/) { quotation in
+            DisplayWidth.of(quotation.output) <= room
+                ? quotation.output.replacing(" ", with: "\u{A0}") : quotation.output
+        }
         var lines: [String] = []
-        var current = ""
-        for word in words(line.dropFirst(indentation.count), within: room) {
-            if !current.isEmpty, DisplayWidth.of(current + word.spaces + word.text) > room {
-                lines.append(indentation + current)
-                current = word.text
+        for word in text.split(separator: " ") {
+            if let last = lines.last, DisplayWidth.of(last) + 1 + DisplayWidth.of(word) <= room {
+                lines[lines.count - 1] += " " + word
             } else {
-                current += word.spaces + word.text
+                lines.append(String(word))
             }
         }
-        return lines + [indentation + current]
-    }
-
-    private static func words(_ line: Substring, within room: Int) -> [Word] {
-        var words: [Word] = []
-        var word = Word()
-        var rest = line
-        while let first = rest.first {
-            if first == " " {
-                if !word.text.isEmpty {
-                    words.append(word)
-                    word = Word()
-                }
-                word.spaces.append(first)
-                rest.removeFirst()
-            } else {
-                let quotation = quotation(rest, within: room) ?? rest.prefix(1)
-                word.text += quotation
-                rest.removeFirst(quotation.count)
-            }
-        }
-        return words + (word.text.isEmpty ? [] : [word])
-    }
-
-    /// The quotation that a text begins with; nil if there is none, it does not end, or it has no room on one line.
-    private static func quotation(_ text: Substring, within room: Int) -> Substring? {
-        let ends: [Character: Character] = ["`": "`", "\"": "\"", "“": "”"]
-        guard let first = text.first, let end = ends[first], let last = text.dropFirst().firstIndex(of: end) else {
-            return nil
-        }
-        let quotation = text[...last]
-        return DisplayWidth.of(quotation) <= room ? quotation : nil
+        return lines.map { indentation + $0.replacing("\u{A0}", with: " ") }
     }
 }
 

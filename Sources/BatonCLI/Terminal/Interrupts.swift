@@ -2,7 +2,6 @@
 
 import BatonEventLoop
 import Glibc
-import Synchronization
 
 /// Calls a handler for the signals that ask the command to stop, for as long as this object lives.
 ///
@@ -35,9 +34,14 @@ final class Interrupts: Sendable {
     static func watch(
         _ signals: [Int32] = [SIGINT, SIGTERM], handler: @escaping @Sendable (Int32) -> Void
     ) async -> Interrupts {
-        let (interrupts, first) = (Interrupts(), OneTime())
+        let interrupts = Interrupts()
+        let isFirst = Lock(true)
         let entry = Entry(owner: ObjectIdentifier(interrupts), signals: signals) { signal in
-            guard signal == SIGTSTP || first.take() else { _exit(ExitStatus.interrupted.rawValue) }
+            let goesOn = isFirst.withLock { isFirst in
+                defer { isFirst = false }
+                return isFirst || signal == SIGTSTP
+            }
+            guard goesOn else { _exit(ExitStatus.interrupted.rawValue) }
             handler(signal)
         }
         living.withLock { $0.append(entry) }
@@ -57,16 +61,6 @@ final class Interrupts: Sendable {
             _exit(ExitStatus.interrupted.rawValue)
         }
     }
-}
-
-/// An event that happens once. It tells the first caller from all others.
-final class OneTime: Sendable {
-    private let happened = Atomic(false)
-
-    var hasHappened: Bool { happened.load(ordering: .acquiring) }
-
-    /// Returns `true` for the first caller alone.
-    func take() -> Bool { !happened.exchange(true, ordering: .acquiringAndReleasing) }
 }
 
 /// The request to end what a command does: by a signal, or by the command itself.

@@ -114,14 +114,14 @@ enum TransferRendering {
         return ([.text("entry", entry)] + members).line
     }
 
-    private static func members(of offer: WireOwnOffer) -> [JSONValue.Member] {
+    private static func members(of offer: WireOwnOffer) -> [JSONMember] {
         ListedActivity(offer.activity, device: "", deviceID: "").members.filter { !$0.name.hasPrefix("device") } + [
             .text("application", offer.application.isEmpty ? nil : offer.application),
             .text("handoff", offer.switchedOff ? "off" : "on"),
         ]
     }
 
-    static func members(of transfer: WireTransfer) -> [JSONValue.Member] {
+    static func members(of transfer: WireTransfer) -> [JSONMember] {
         [
             .text("id", ListedActivity.text(ofID: Array(transfer.id))),
             .text("direction", transfer.direction == .sending ? "sending" : "receiving"),
@@ -129,20 +129,19 @@ enum TransferRendering {
             .text("deviceID", transfer.deviceID),
             .text("activity", ListedActivity.text(ofID: Array(transfer.activityID))), .count("bytes", transfer.bytes),
             .count("total", transfer.total), .count("rate", transfer.hasRate ? transfer.rate : nil),
-        ] + (transfer.folder.isEmpty ? [] : JSONValue.Member.path("folder", Array(transfer.folder)))
+        ] + (transfer.folder.isEmpty ? [] : JSONMember.path("folder", Array(transfer.folder)))
     }
 
     /// The member of an event that tells what goes on though its offer was withdrawn; none where nothing does.
-    static func members(ofStillSent transfers: [WireTransfer]) -> [JSONValue.Member] {
-        transfers.isEmpty
-            ? [] : [.init("transfers", .array(transfers.map { .object(members(of: $0)) }))]
+    static func members(ofStillSent transfers: [WireTransfer]) -> [JSONMember] {
+        transfers.isEmpty ? [] : [.objects("transfers", transfers.map(members))]
     }
 
-    static func members(of part: WireKeptPart) -> [JSONValue.Member] {
-        [.text("id", part.id)] + JSONValue.Member.path("title", Array(part.name)) + [
+    static func members(of part: WireKeptPart) -> [JSONMember] {
+        [.text("id", part.id)] + JSONMember.path("title", Array(part.name)) + [
             .text("device", part.device), .text("deviceID", part.deviceID), .count("bytes", part.bytes),
             .count("total", part.total), .time("changed", part.changed),
-        ] + JSONValue.Member.path("folder", Array(part.folder))
+        ] + JSONMember.path("folder", Array(part.folder))
     }
 }
 

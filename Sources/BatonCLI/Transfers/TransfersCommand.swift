@@ -61,13 +61,8 @@ struct TransfersCancelCommand: AsyncParsableCommand {
     @OptionGroup var output: JSONOption
 
     func run() async throws {
-        let (transfer, offers) = try await NodeAccess.withNode { client in
-            do {
-                return (try await client.cancelTransfer(idPrefix: id.text), (try? await client.offers()) ?? [])
-            } catch let error as HandoffError where error.code == .noSuchActivity {
-                throw CommandError(
-                    .noSuchActivity, "\(SafeText.sentence(error.message)); `baton transfers` lists them")
-            }
+        let (transfer, offers) = try await TransferAccess.withNode {
+            (try await $0.cancelTransfer(idPrefix: id.text), (try? await $0.offers()) ?? [])
         }
         if output.json {
             try Output.line(EventLine.text("cancelled", TransferRendering.members(of: transfer)))
@@ -94,19 +89,23 @@ struct TransfersDiscardCommand: AsyncParsableCommand {
     @OptionGroup var output: JSONOption
 
     func run() async throws {
-        let part = try await NodeAccess.withNode { client in
-            do {
-                return try await client.discardPart(idPrefix: id.text)
-            } catch let error as HandoffError where error.code == .noSuchActivity {
-                throw CommandError(
-                    .noSuchActivity, "\(SafeText.sentence(error.message)); `baton transfers` lists them")
-            }
-        }
+        let part = try await TransferAccess.withNode { try await $0.discardPart(idPrefix: id.text) }
         if output.json {
             try Output.line(EventLine.text("discarded", TransferRendering.members(of: part)))
         } else {
             let size = "\(HumanUnits.bytes(part.bytes)) of \(HumanUnits.bytes(part.total))"
             Output.say("deleted: \(SafeText.escaped(path: part.name)), \(size)")
+        }
+    }
+}
+
+private enum TransferAccess {
+    /// Runs `body` with a node, and names the command that lists what there is if it finds nothing.
+    static func withNode<Result: Sendable>(_ body: (NodeClient) async throws -> Result) async throws -> Result {
+        do {
+            return try await NodeAccess.withNode(body)
+        } catch let error as HandoffError where error.code == .noSuchActivity {
+            throw CommandError(.noSuchActivity, "\(SafeText.sentence(error.message)); `baton transfers` lists them")
         }
     }
 }

@@ -62,7 +62,7 @@ struct BridgeChangeTests {
     /// Checks a condition all the time, on a thread of its own, until it is told to end.
     private final class Looking: Sendable {
         private let count = Lock((looks: 0, seen: 0))
-        private let isOver = OneTime()
+        private let isOver = Lock(false)
 
         var looks: Int { count.withLock { $0.looks } }
         /// The number of times that the condition held.
@@ -70,7 +70,7 @@ struct BridgeChangeTests {
 
         init(for isSeen: @escaping @Sendable () -> Bool) {
             Thread.detachNewThread { [self] in
-                while !isOver.hasHappened {
+                while !isOver.withLock({ $0 }) {
                     let isThere = isSeen()
                     count.withLock {
                         $0.looks += 1
@@ -80,6 +80,6 @@ struct BridgeChangeTests {
             }
         }
 
-        func end() { _ = isOver.take() }
+        func end() { isOver.withLock { $0 = true } }
     }
 }

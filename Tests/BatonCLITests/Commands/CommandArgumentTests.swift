@@ -62,9 +62,9 @@ struct CommandArgumentTests {
 
     @Test("In JSON a path that is not UTF-8 is there in base64 as well, and no other")
     func members() {
-        #expect(JSONValue.object(JSONValue.Member.path("path", "/a é".utf8)).text == #"{"path":"/a é"}"#)
+        #expect(JSONMember.path("path", "/a é".utf8).line == #"{"path":"/a é"}"#)
         #expect(
-            JSONValue.object(JSONValue.Member.path("path", [0x2F, 0xFF, 0xFE])).text
+            JSONMember.path("path", [0x2F, 0xFF, 0xFE]).line
                 == "{\"path\":\"/\u{FFFD}\u{FFFD}\",\"pathBase64\":\"L//+\"}")
     }
 
@@ -100,7 +100,7 @@ struct CommandArgumentTests {
         let accepted = try await shell(script, node)
         let event = try JSONParser.parse(accepted.output.split(separator: "\n").last.map(String.init) ?? "")
         #expect(event["event"] == "continued", "\(accepted)")
-        let base64 = try #require(event["pathBase64"]).text.filter { $0 != "\"" }
+        let base64 = try #require(event["pathBase64"]).jsonText.filter { $0 != "\"" }
         #expect(Data(base64Encoded: base64)?.suffix(5) == Data([0x64, 0xFF, 0x64, 0x2F, 0x78]))
     }
 

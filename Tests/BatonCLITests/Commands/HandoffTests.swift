@@ -625,7 +625,7 @@ struct HandoffTests {
             events.dropFirst().map { $0["event"] } == [
                 "taken", "taken", "progress", "progress", "failed", "interrupted", "continued", "withdrawn",
             ])
-        #expect(events.compactMap { $0["claim"] } == [7, 9, 9, 7, 9, 7, 7].map { JSONValue.integer($0) })
+        #expect(events.compactMap { $0["claim"] } == [7, 9, 9, 7, 9, 7, 7].map { UserInfoValue.integer($0) })
     }
 
     @Test("SIGTERM, SIGINT and SIGHUP withdraw", arguments: [Signal.terminate, .interrupt, .terminalClosed])

@@ -13,19 +13,20 @@ struct JSONTests {
         #expect(try JSONParser.parse("1e0") == .real(1))
         #expect(try JSONParser.parse("true") == .boolean(true))
         #expect(try JSONParser.parse("-9223372036854775808") == .integer(.min))
-        #expect(try JSONParser.parse("9223372036854775808") == .unsigned(1 << 63))
-        #expect(try JSONParser.parse("18446744073709551615") == .unsigned(.max))
-        #expect(JSONValue.real(1).text == "1.0")
-        #expect(JSONValue.integer(1).text == "1")
+        #expect(try JSONParser.parse("9223372036854775808") == .unsignedInteger(1 << 63))
+        #expect(try JSONParser.parse("18446744073709551615") == .unsignedInteger(.max))
+        #expect(UserInfoValue.real(1).jsonText == "1.0")
+        #expect(UserInfoValue.integer(1).jsonText == "1")
     }
 
     @Test(
         "what is not JSON is refused, with its place",
         arguments: [
             ("", 1, 1), ("{", 1, 2), ("[1,]", 1, 4), ("{\"a\":1,}", 1, 8), ("01", 1, 1), ("1.", 1, 3), ("+1", 1, 1),
-            ("'a'", 1, 1), ("\"a", 1, 3), ("\"\\x\"", 1, 3), ("\"\u{1}\"", 1, 2), ("nul", 1, 1), ("1 2", 1, 3),
+            ("'a'", 1, 1), ("\"a", 1, 3), ("\"\\x\"", 1, 1), ("\"\u{1}\"", 1, 2), ("nul", 1, 1), ("1 2", 1, 3),
             ("{\"a\":1,\n \"a\":2}", 2, 2), ("18446744073709551616", 1, 1), ("1e999", 1, 1), ("[NaN]", 1, 2),
-            ("{a:1}", 1, 2), ("// x\n1", 1, 1), ("\"\\ud800\"", 1, 8), ("-", 1, 2),
+            ("{a:1}", 1, 2), ("// x\n1", 1, 1), ("\"\\ud800\"", 1, 1), ("\"\\udc00\"", 1, 1), ("\"\\", 1, 3),
+            ("-", 1, 2),
         ])
     func refusals(_ text: String, _ line: Int, _ column: Int) {
         let error = #expect(throws: JSONError.self) { try JSONParser.parse(text) }
@@ -44,8 +45,8 @@ struct JSONTests {
     @Test("escapes")
     func escapes() throws {
         #expect(try JSONParser.parse(#""\u00e9\n\"\\\/\ud83d\ude00""#) == .string("é\n\"\\/😀"))
-        #expect(JSONValue.string("a\u{1B}[2J\u{202E}é\"").text == #""a\u001b[2J\u202eé\"""#)
-        #expect(JSONValue.string("\u{E0041}").text == #""\udb40\udc41""#)
+        #expect(UserInfoValue.string("a\u{1B}[2J\u{202E}é\"").jsonText == #""a\u001b[2J\u202eé\"""#)
+        #expect(UserInfoValue.string("\u{E0041}").jsonText == #""\udb40\udc41""#)
     }
 
     @Test("nesting is bounded")
@@ -58,14 +59,6 @@ struct JSONTests {
         #expect(throws: JSONError.self) { try JSONParser.parse(String(repeating: "[", count: 1_000_000)) }
     }
 
-    @Test("what is written reads back the same", arguments: 0..<200 as Range<UInt64>)
-    func roundTrip(seed: UInt64) throws {
-        var generator = SeededGenerator(seed: seed)
-        let value = randomValue(&generator, depth: 5)
-        #expect(try JSONParser.parse(value.text) == value, "\(generator)")
-        #expect(!value.text.contains("\n"), "\(generator)")
-    }
-
     @Test("random bytes never crash the reader", arguments: 0..<200 as Range<UInt64>)
     func noise(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
@@ -74,29 +67,6 @@ struct JSONTests {
             alphabet.randomElement(using: &generator) ?? 0
         }
         _ = try? JSONParser.parse(text)
-    }
-
-    private func randomValue(_ generator: inout SeededGenerator, depth: Int) -> JSONValue {
-        switch Int.random(in: 0..<(depth > 0 ? 8 : 6), using: &generator) {
-        case 0: return .null
-        case 1: return .boolean(Bool.random(using: &generator))
-        case 2:
-            return .integer(Int64(truncatingIfNeeded: generator.next() >> UInt64.random(in: 0..<64, using: &generator)))
-        case 3: return .unsigned(generator.next() | 1 << 63)
-        case 4:
-            let value = Double(bitPattern: generator.next())
-            return .real(value.isFinite ? value : 0.1)
-        case 5: return .string(RandomText.make(&generator))
-        case 6:
-            return .array(
-                (0..<Int.random(in: 0...4, using: &generator)).map { _ in randomValue(&generator, depth: depth - 1) })
-        case _:
-            return .object(
-                (0..<Int.random(in: 0...4, using: &generator)).map { index in
-                    JSONValue.Member(
-                        "\(index)" + RandomText.make(&generator), randomValue(&generator, depth: depth - 1))
-                })
-        }
     }
 }
 

@@ -9,9 +9,7 @@ enum UserInfoJSONTarget: FuzzTarget {
 
     static func run(_ bytes: UnsafeRawBufferPointer) throws {
         do throws(JSONError) {
-            let value = try JSONParser.parse(bytes)
-            let again = try JSONParser.parse(value.text)
-            expect(again == value, "\(value.text) reads as another value")
+            _ = try JSONParser.parse(bytes)
         } catch {
             expect(error.line >= 1 && error.column >= 1, "\(error)")
         }

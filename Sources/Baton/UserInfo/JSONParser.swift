@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FoundationEssentials
+
 /// Reads JSON as RFC 8259 has it, and nothing else: no comments, no trailing commas, valid UTF-8, no repeated names.
 ///
-/// Foundation's readers cannot be used for user info, since they turn `1.0` into 1 and, through `NSNumber`, `true`
-/// into 1.
+/// `1`, `1.0` and `true` are three different values. Foundation's readers cannot be used for user info: they turn `1.0`
+/// into 1, and take one of two members with the same name.
 package struct JSONParser {
     /// How deep arrays and objects may nest: more would cost stack before anyone looks at it.
     package static let maximumDepth = 32
@@ -12,12 +14,12 @@ package struct JSONParser {
     private var position = 0
     private var depth = 0
 
-    package static func parse(_ text: some Sequence<UInt8>) throws(JSONError) -> JSONValue {
+    package static func parse(_ text: some Sequence<UInt8>) throws(JSONError) -> UserInfoValue {
         var parser = JSONParser(bytes: Array(text))
         return try parser.parseText()
     }
 
-    package static func parse(_ text: String) throws(JSONError) -> JSONValue {
+    package static func parse(_ text: String) throws(JSONError) -> UserInfoValue {
         try parse(text.utf8)
     }
 
@@ -25,7 +27,7 @@ package struct JSONParser {
         self.bytes = bytes
     }
 
-    private mutating func parseText() throws(JSONError) -> JSONValue {
+    private mutating func parseText() throws(JSONError) -> UserInfoValue {
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
         skipSpace()
         guard position < bytes.count else { throw error("there is nothing where JSON was expected") }
@@ -35,7 +37,7 @@ package struct JSONParser {
         return value
     }
 
-    private mutating func parseValue() throws(JSONError) -> JSONValue {
+    private mutating func parseValue() throws(JSONError) -> UserInfoValue {
         guard let byte = peek else { throw error("the text ends where a value was expected") }
         switch byte {
         case UInt8(ascii: "{"): return try parseObject()
@@ -49,7 +51,7 @@ package struct JSONParser {
         }
     }
 
-    private mutating func parseWord(_ word: String, _ value: JSONValue) throws(JSONError) -> JSONValue {
+    private mutating func parseWord(_ word: String, _ value: UserInfoValue) throws(JSONError) -> UserInfoValue {
         guard bytes[position...].starts(with: word.utf8) else {
             throw error("a value was expected (strings and names stand in double quotes)")
         }
@@ -59,9 +61,9 @@ package struct JSONParser {
 
     // MARK: - Arrays and objects
 
-    private mutating func parseArray() throws(JSONError) -> JSONValue {
+    private mutating func parseArray() throws(JSONError) -> UserInfoValue {
         try enter()
-        var elements: [JSONValue] = []
+        var elements: [UserInfoValue] = []
         if take(UInt8(ascii: "]")) { return leave(.array([])) }
         repeat {
             skipSpace()
@@ -72,28 +74,27 @@ package struct JSONParser {
         return leave(.array(elements))
     }
 
-    private mutating func parseObject() throws(JSONError) -> JSONValue {
+    private mutating func parseObject() throws(JSONError) -> UserInfoValue {
         try enter()
-        var members: [JSONValue.Member] = []
-        var names: Set<String> = []
-        if take(UInt8(ascii: "}")) { return leave(.object([])) }
+        var entries: [String: UserInfoValue] = [:]
+        if take(UInt8(ascii: "}")) { return leave(.dictionary([:])) }
         repeat {
             skipSpace()
             guard peek == UInt8(ascii: "\"") else { throw error("a name in double quotes was expected") }
             let start = position
             let name = try parseString()
-            guard names.insert(name).inserted else {
+            guard entries[name] == nil else {
                 position = start
                 throw error("the name \"\(name)\" is there twice")
             }
             skipSpace()
             guard take(UInt8(ascii: ":")) else { throw error("a colon was expected behind the name") }
             skipSpace()
-            members.append(JSONValue.Member(name, try parseValue()))
+            entries[name] = try parseValue()
             skipSpace()
         } while take(UInt8(ascii: ","))
         guard take(UInt8(ascii: "}")) else { throw error("a comma or } was expected") }
-        return leave(.object(members))
+        return leave(.dictionary(entries))
     }
 
     private mutating func enter() throws(JSONError) {
@@ -103,14 +104,14 @@ package struct JSONParser {
         skipSpace()
     }
 
-    private mutating func leave(_ value: JSONValue) -> JSONValue {
+    private mutating func leave(_ value: UserInfoValue) -> UserInfoValue {
         depth -= 1
         return value
     }
 
     // MARK: - Numbers
 
-    private mutating func parseNumber() throws(JSONError) -> JSONValue {
+    private mutating func parseNumber() throws(JSONError) -> UserInfoValue {
         let start = position
         _ = take(UInt8(ascii: "-"))
         let digits = skipDigits()
@@ -133,7 +134,7 @@ package struct JSONParser {
         let text = String(decoding: bytes[start..<position], as: UTF8.self)
         if isWhole {
             if let value = Int64(text) { return .integer(value) }
-            if let value = UInt64(text) { return .unsigned(value) }
+            if let value = UInt64(text) { return .unsignedInteger(value) }
             position = start
             throw error("the whole number \(text.prefix(40)) does not fit 64 bits; write it with a decimal point")
         }
@@ -153,73 +154,30 @@ package struct JSONParser {
     // MARK: - Strings
 
     private mutating func parseString() throws(JSONError) -> String {
-        position += 1
         let start = position
-        var decoded: [UInt8] = []
-        while let byte = peek {
-            switch byte {
-            case UInt8(ascii: "\""):
-                guard let string = String(validating: decoded, as: UTF8.self) else {
-                    position = start
-                    throw error("the string is not valid UTF-8")
-                }
-                position += 1
-                return string
-            case UInt8(ascii: "\\"):
-                position += 1
-                decoded.append(contentsOf: String(try parseEscape()).utf8)
-            case 0..<0x20:
-                throw error("a control character stands in a string; write it as \\n, \\t or \\u00XX")
-            case _:
-                decoded.append(byte)
-                position += 1
-            }
-        }
-        throw error("the text ends inside a string")
-    }
-
-    private mutating func parseEscape() throws(JSONError) -> Unicode.Scalar {
-        guard let byte = peek else { throw error("the text ends inside a string") }
+        var hasEscape = false
         position += 1
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return Unicode.Scalar(byte)
-        case UInt8(ascii: "b"): return "\u{8}"
-        case UInt8(ascii: "f"): return "\u{C}"
-        case UInt8(ascii: "n"): return "\n"
-        case UInt8(ascii: "r"): return "\r"
-        case UInt8(ascii: "t"): return "\t"
-        case UInt8(ascii: "u"): return try parseUnicodeEscape()
-        case _:
-            position -= 1
-            throw error("JSON has no such escape")
-        }
-    }
-
-    private mutating func parseUnicodeEscape() throws(JSONError) -> Unicode.Scalar {
-        let first = try parseFourHexDigits()
-        if let scalar = Unicode.Scalar(first) { return scalar }
-        // A surrogate: the low one has to follow the high one.
-        if first < 0xDC00, take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")) {
-            let second = try parseFourHexDigits()
-            if (0xDC00..<0xE000).contains(second),
-                let scalar = Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
-            {
-                return scalar
+        while let byte = peek, byte != UInt8(ascii: "\"") {
+            guard byte >= 0x20 else {
+                throw error("a control character stands in a string; write it as \\n, \\t or \\u00XX")
             }
-        }
-        throw error("half of a surrogate pair stands alone")
-    }
-
-    private mutating func parseFourHexDigits() throws(JSONError) -> UInt32 {
-        var value: UInt32 = 0
-        for _ in 0..<4 {
-            guard let byte = peek, let digit = Character(Unicode.Scalar(byte)).hexDigitValue else {
-                throw error("four hexadecimal digits were expected")
+            if byte == UInt8(ascii: "\\") {
+                hasEscape = true
+                position += 1
             }
-            value = value << 4 | UInt32(digit)
             position += 1
         }
-        return value
+        guard take(UInt8(ascii: "\"")) else { throw error("the text ends inside a string") }
+        let quoted = bytes[start..<position]
+        let string =
+            hasEscape
+            ? try? JSONDecoder().decode(String.self, from: Data(quoted))
+            : String(validating: quoted.dropFirst().dropLast(), as: UTF8.self)
+        guard let string else {
+            position = start
+            throw error("the string is not valid UTF-8, or has an escape that JSON does not have")
+        }
+        return string
     }
 
     // MARK: - Bytes
@@ -237,9 +195,19 @@ package struct JSONParser {
     }
 
     private func error(_ problem: String) -> JSONError {
-        let before = bytes[..<min(position, bytes.count)]
+        let before = bytes.prefix(position)
         let line = before.count { $0 == UInt8(ascii: "\n") } + 1
         let lineStart = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
-        return JSONError(problem: problem, line: line, column: position - lineStart + 1)
+        return JSONError(problem: problem, line: line, column: before.count - lineStart + 1)
     }
+}
+
+package struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// One clause, such as `a comma or } was expected`.
+    package let problem: String
+    /// Lines and columns count from 1; columns are bytes.
+    package let line: Int
+    package let column: Int
+
+    package var description: String { "\(problem) (line \(line), column \(column))" }
 }
