@@ -116,33 +116,21 @@ struct AcceptCommand: AsyncParsableCommand {
         if let wait, !(wait >= 0 && wait <= 31_536_000) {
             throw ValidationError("--wait takes seconds, 0 to 31536000 (a year)")
         }
-        if stream, print { throw ValidationError("--stream and --print exclude each other") }
         if let name, (try? DocumentLabel(name.bytes)) == nil {
             throw ValidationError("--name takes the name of a file, without a slash; --to names the folder")
         }
-        let isRenamed = name != nil || onConflict == .rename
-        if isRenamed, range != nil, !stream, !print {
-            throw ValidationError("--name and --on-conflict are for documents; --range fetches none")
-        }
-        if stream || print {
-            let other = stream ? "--stream" : "--print"
-            if application != nil { throw ValidationError("--application and \(other) exclude each other") }
-            let forDocuments = [
-                ("--to is", to != nil), ("--name and --on-conflict are", isRenamed), ("--open is", open),
-                ("--against is", !against.isEmpty),
-            ]
-            for (option, isGiven) in forDocuments where isGiven {
-                throw ValidationError("\(option) for documents; \(other) fetches none")
-            }
-        }
-        if let range {
-            guard ByteRange(range.text) != nil else { throw ValidationError(ByteRange.problem) }
-            if stream || print || open || to != nil || application != nil || output.json || !against.isEmpty {
-                throw ValidationError("--range prints bytes, and can only be combined with the choice of an activity")
-            }
-        } else if file != nil {
+        if let range, ByteRange(range.text) == nil { throw ValidationError(ByteRange.problem) }
+        if file != nil, range == nil {
             throw ValidationError("--file names the file in a folder of which --range prints bytes: give both")
         }
+        let modes = [("--stream", stream), ("--print", print), ("--range", range != nil)].filter(\.1).map(\.0)
+        let others = [
+            ("--application", application != nil), ("--to", to != nil), ("--name", name != nil),
+            ("--on-conflict", onConflict == .rename), ("--open", open), ("--against", !against.isEmpty),
+            ("--json", output.json && range != nil),
+        ].filter(\.1).map(\.0)
+        let given = modes + (modes.isEmpty ? [] : others)
+        if given.count > 1 { throw ValidationError("\(given[0]) and \(given[1]) exclude each other") }
     }
 
     func run() async throws {
@@ -158,28 +146,15 @@ struct AcceptCommand: AsyncParsableCommand {
             try await NodeAccess.withNode { client in
                 let responder = Task { try await ResponderWatch.run(client, reporter.output) }
                 defer { responder.cancel() }
-                let finder = ActivityFinder(client: client, choice: choice)
-                var replacements = 0
-                while true {
-                    let found = try await finder.find(waiting: wait.map { .seconds($0) })
-                    do {
-                        return try await take(found, client, reporter, interruption)
-                    } catch let error as HandoffError where error.code == .noSuchActivity && !found.isNamed {
-                        // Another activity has replaced it. The user means the present one.
-                        replacements += 1
-                        guard replacements < Self.replacementBound else { throw error }
-                        await reporter.replaced(because: error)
-                    }
-                }
+                let found = try await ActivityFinder(client: client, choice: choice)
+                    .find(waiting: wait.map { .seconds($0) })
+                try await take(found, client, reporter, interruption)
             }
         } catch {
             if let failure = CommandError(translating: error) { try? await reporter.failed(failure) }
             throw error
         }
     }
-
-    /// How often the activity may be replaced before it is accepted: 5 times.
-    private static let replacementBound = 5
 
     private func take(
         _ found: ActivityFinder.Found, _ client: NodeClient, _ reporter: AcceptReporter,
@@ -189,6 +164,7 @@ struct AcceptCommand: AsyncParsableCommand {
         var request = WireAcceptRequest()
         request.activityID = .init(activity.id)
         request.deviceID = activity.deviceID
+        // Where another activity has replaced it, the user means the present one.
         request.orNewest = !found.isNamed
         request.shownKind = activity.kind
         request.shownTitle = activity.title

@@ -86,7 +86,7 @@ struct NodeRunCommand: AsyncParsableCommand {
         defer { withExtendedLifetime(interrupts) {} }
         try await node.start()
         await sayReady(node, isFixed: port != nil)
-        ServiceManager.notify("READY=1")
+        ServiceManager.notify("READY=1", socket: environment["NOTIFY_SOCKET"])
         let watching = Watchdog(environment: environment).map { watchdog in
             Task { try await watchdog.run { await node.turnLoops() } }
         }
@@ -98,7 +98,7 @@ struct NodeRunCommand: AsyncParsableCommand {
         }
         defer { tidying.cancel() }
         for await _ in stops { break }
-        ServiceManager.notify("STOPPING=1")
+        ServiceManager.notify("STOPPING=1", socket: environment["NOTIFY_SOCKET"])
         if output.json {
             try? Output.line(EventLine.text("stopping"))
         } else {

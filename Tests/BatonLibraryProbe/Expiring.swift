@@ -9,13 +9,10 @@ final class Expiring: UserActivityDelegate {
     private let application: Application
     private let activity: UserActivity
 
-    /// - Parameter late: how long after it has expired the library looks.
-    init(late: Duration) throws {
-        var deadlines = ApplicationDeadlines()
-        deadlines.afterExpiry = late
+    init() throws {
         application = try Application(
             .init(identifier: "org.example.expiring", name: "Expiring", team: "EXAMPLE"), home: nil,
-            logger: Logger(label: "probe"), deadlines: deadlines)
+            logger: Logger(label: "probe"))
         activity = try UserActivity(activityType: Probe.type, application: application)
     }
 

@@ -9,7 +9,7 @@ import Foundation
 /// - `library-probe share`: offers an activity that two responders and the application's delegate put their state into.
 ///   Lines `resign`, `current` and `leave` (a responder goes) are done.
 /// - `library-probe restore TARGET...`: gives a window for each target to the restoration handler.
-/// - `library-probe expire SECONDS`: offers an activity, which at a line `brief` expires 2 s later and at `more` has
+/// - `library-probe expire`: offers an activity, which at a line `brief` expires 2 s later and at `more` has
 ///   all time again. The library looks at its clock so late.
 /// - `library-probe send SEED`: each device that takes its activity over gets the next random user info.
 /// - `library-probe receive SEED COUNT`: takes it over so often, and compares.
@@ -25,7 +25,7 @@ enum Probe {
         switch arguments.first {
         case "share": try await Sharing().run()
         case "restore": try await Restoring(targets: Array(arguments.dropFirst())).run()
-        case "expire": try await Expiring(late: .seconds(number(arguments, 1))).run()
+        case "expire": try await Expiring().run()
         case "send": try await Sending(seed: number(arguments, 1)).run()
         case "receive": try await Receiving(seed: number(arguments, 1)).run(count: Int(number(arguments, 2)))
         case "echo": try await Echoing().run()

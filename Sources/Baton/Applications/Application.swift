@@ -25,14 +25,9 @@ public final class Application: Sendable {
 
     private struct State {
         weak var delegate: (any ApplicationDelegate)?
-        var run = Run.idle
-    }
-
-    private enum Run {
-        case idle
-        case running(Task<Void, Never>)
-        /// Closed; running requests are finishing.
-        case ending(Task<Void, Never>)
+        var running: Task<Void, Never>?
+        /// What ran before the application was closed, whose requests may be finishing.
+        var ended: Task<Void, Never>?
     }
 
     /// Makes an application that does nothing yet.
@@ -71,12 +66,7 @@ public final class Application: Sendable {
         }
     }
 
-    deinit {
-        switch state.withLock({ $0.run }) {
-        case .running(let task): task.cancel()
-        case .idle, .ending: break
-        }
-    }
+    deinit { state.withLock { $0.running }?.cancel() }
 
     /// The object that is told of activities that come to this application. Not retained.
     public var delegate: (any ApplicationDelegate)? {
@@ -88,15 +78,10 @@ public final class Application: Sendable {
     /// runs.
     public func start() {
         state.withLock { state in
-            switch state.run {
-            case .idle: state.run = .running(Task { [session] in await session.run() })
-            case .running: break
-            case .ending(let old):
-                state.run = .running(
-                    Task { [session] in
-                        await old.value
-                        await session.run()
-                    })
+            guard state.running == nil else { return }
+            state.running = Task { [session, ended = state.ended] in
+                await ended?.value
+                await session.run()
             }
         }
     }
@@ -106,15 +91,10 @@ public final class Application: Sendable {
     /// Activities that this application continues are released.
     public func close() async {
         roster.resignAll()
-        let task = state.withLock { state -> Task<Void, Never>? in
-            switch state.run {
-            case .idle: return nil
-            case .running(let task):
-                task.cancel()
-                state.run = .ending(task)
-                return task
-            case .ending(let task): return task
-            }
+        let task = state.withLock { state in
+            state.running?.cancel()
+            state.ended = state.running.take() ?? state.ended
+            return state.ended
         }
         await task?.value
     }
@@ -195,8 +175,6 @@ package struct ApplicationDeadlines: Sendable {
     package var continuing = Duration.seconds(20)
     /// For how long changes of an activity are collected before they go out as one.
     package var coalescing = Duration.milliseconds(50)
-    /// How long after an activity has expired it is withdrawn; the node, which knows the date, may have done so before.
-    package var afterExpiry = Duration.zero
     /// The first wait before another look for a missing node; it doubles up to ``longestRetry``.
     package var shortestRetry = Duration.milliseconds(250)
     package var longestRetry = Duration.seconds(5)

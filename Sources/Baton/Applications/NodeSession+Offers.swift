@@ -79,7 +79,6 @@ extension NodeSession {
         }
         let current = roster.current
         let message = current?.activity.offer()
-        armExpiry(current?.activity.expirationDate)
         guard let (activity, generation) = current, let message else { return await withdraw() }
         if let offered, offered.id != activity.id { await withdraw() }
         guard barred?.covers(generation, message) != true else { return }
@@ -182,16 +181,5 @@ extension NodeSession {
         guard offered?.number == number, case .failed(let failure)? = event.kind else { return }
         guard failure.device.isEmpty, failure.code != .nodeStopping else { return }
         offered?.refusal = HandoffError(failure)
-    }
-
-    /// Looks again when the current activity expires; each minute at the latest, since the clock may be set.
-    private func armExpiry(_ date: Date?) {
-        expiry?.cancel()
-        expiry = nil
-        guard let seconds = date?.timeIntervalSinceNow, seconds > 0 else { return }
-        expiry = Task { [roster, afterExpiry = deadlines.afterExpiry] in
-            try? await Task.sleep(for: .seconds(min(seconds, 60)) + afterExpiry)
-            if !Task.isCancelled { roster.raise() }
-        }
     }
 }

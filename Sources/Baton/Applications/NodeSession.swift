@@ -35,7 +35,6 @@ actor NodeSession {
     /// Withdrawn activities that the node has not released yet; they are not offered again before. At most as many as
     /// the application has activities.
     var leaving: [ActivityIdentifier: NodeOffering] = [:]
-    var expiry: Task<Void, Never>?
     var handoffs = HandoffLog()
     private var hasSaidMissing = false
 
@@ -128,8 +127,6 @@ actor NodeSession {
         barred = nil
         refusal = nil
         leaving = [:]
-        expiry?.cancel()
-        expiry = nil
     }
 
     func noteConnected() {

@@ -28,10 +28,7 @@ package enum NodeRequest: Sendable {
         case .willContinue(let request): self = .willContinue(NodeQuestion(request, stream))
         case .continueActivity(let request): self = .continueActivity(NodeQuestion(request, stream))
         case .didFail(let request): self = .didFail(NodeQuestion(request, stream))
-        case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .status, .devices,
-            .activities, .offer, .withdraw, .accept, .accountState, .adoptState, .register, .handoffSwitch,
-            .documentRead, .access, .transfers, .cancelTransfer, .discardPart, .editDevices, .examination, .examine:
-            throw HandoffError(.unsupported, "an application does not answer this request")
+        case _: throw HandoffError(.unsupported, "an application does not answer this request")
         }
     }
 }

@@ -274,8 +274,7 @@ struct HandoffTests {
         accepts.withLock { $0 = [] }
         let latest = try await BuiltCommand.run(["accept", "--latest", "--json"], home: node.folder)
         #expect(latest.status == ExitStatus.noSuchActivity.rawValue)
-        let asked = accepts.withLock { $0.map(\.orNewest) }
-        #expect(asked == [Bool](repeating: true, count: 5), "as often as the bound says")
+        #expect(accepts.withLock { $0.map(\.orNewest) } == [true])
         #expect(latest.output.split(separator: "\n").count == 1, "\(latest.output)")
     }
 
