@@ -41,10 +41,10 @@ extension CommandError {
     ///
     /// - Parameter consequence: what follows from a mistake in the file, after a semicolon; empty for nothing.
     static func naming<Result>(
-        _ path: FilePath, consequence: String = "", _ body: (FilePath) throws(ConfigurationError) -> Result
+        _ path: FilePath, consequence: String = "", _ body: @autoclosure () throws(ConfigurationError) -> Result
     ) throws(CommandError) -> Result {
         do {
-            return try body(path)
+            return try body()
         } catch {
             throw .usage("\(path.shown): \(SafeText.escaped("\(error)"))\(consequence)")
         }

@@ -81,8 +81,8 @@ struct NodeRunCommand: AsyncParsableCommand {
         let node = Node(home: home, configuration: configuration, logger: logger)
 
         // Watch for signals before the node starts, so that a signal during the start stops it cleanly.
-        let (stops, stop) = AsyncStream<Int32>.makeStream(bufferingPolicy: .bufferingOldest(1))
-        let interrupts = await Interrupts.watch { stop.yield($0) }
+        let stop = FirstResult<Void>()
+        let interrupts = await Interrupts.watch { _ in stop.decide(()) }
         defer { withExtendedLifetime(interrupts) {} }
         try await node.start()
         await sayReady(node, isFixed: port != nil)
@@ -97,7 +97,7 @@ struct NodeRunCommand: AsyncParsableCommand {
             StartupPages.release()
         }
         defer { tidying.cancel() }
-        for await _ in stops { break }
+        await stop.value()
         ServiceManager.notify("STOPPING=1", socket: environment["NOTIFY_SOCKET"])
         if output.json {
             try? Output.line(EventLine.text("stopping"))
@@ -121,11 +121,11 @@ struct NodeRunCommand: AsyncParsableCommand {
 
 extension NodeSettings {
     static func load(_ home: Home) throws(CommandError) -> NodeSettings {
-        try CommandError.naming(path(in: home)) { (path) throws(ConfigurationError) in try read(path) }
+        try CommandError.naming(path(in: home), try read(path(in: home)))
     }
 
     static func keepPort(_ port: UInt16, _ home: Home) throws(CommandError) {
-        try CommandError.naming(path(in: home)) { (path) throws(ConfigurationError) in try setPort(port, in: path) }
+        try CommandError.naming(path(in: home), try setPort(port, in: path(in: home)))
     }
 
     /// Refuses a port that no device dials.

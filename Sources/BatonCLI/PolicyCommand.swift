@@ -106,10 +106,9 @@ struct PolicyCheckCommand: ParsableCommand {
 
 enum PolicyReading {
     static func read(_ path: FilePath, isInForce: Bool = true) throws -> AcceptPolicy? {
-        try CommandError.naming(path, consequence: isInForce ? "; \(AcceptPolicyFile.meaningOfMistake)" : "") {
-            (path) throws(ConfigurationError) in
-            try AcceptPolicyFile.read(path, userHome: ConfigurationFile.userHome)
-        }
+        try CommandError.naming(
+            path, consequence: isInForce ? "; \(AcceptPolicyFile.meaningOfMistake)" : "",
+            try AcceptPolicyFile.read(path, userHome: ConfigurationFile.userHome))
     }
 
     static func json(_ rule: AcceptPolicy.Rule) -> String {

@@ -43,9 +43,8 @@ struct RootsListCommand: ParsableCommand {
 
     func run() throws {
         let path = SharedRootsFile.path(in: try CommandEnvironment.home())
-        let roots = try CommandError.naming(path) { (path) throws(ConfigurationError) in
-            try SharedRootsFile.read(path, userHome: ConfigurationFile.userHome)
-        }
+        let roots = try CommandError.naming(
+            path, try SharedRootsFile.read(path, userHome: ConfigurationFile.userHome))
         if output.json {
             for root in roots.roots { try Output.line(RootsEditing.json(root)) }
             return
@@ -79,9 +78,8 @@ struct RootsAddCommand: ParsableCommand {
             throw CommandError.usage("\(folder.shown) is no folder: make it first")
         }
         let path = SharedRootsFile.path(in: try CommandEnvironment.home())
-        try CommandError.naming(path) { (path) throws(ConfigurationError) in
-            try SharedRootsFile.add(name, folder, to: path, userHome: ConfigurationFile.userHome)
-        }
+        try CommandError.naming(
+            path, try SharedRootsFile.add(name, folder, to: path, userHome: ConfigurationFile.userHome))
         Output.say(
             "\(name) is \(folder.shown) on this device. Give the folder the same name on your other devices.")
     }
@@ -96,9 +94,8 @@ struct RootsRemoveCommand: ParsableCommand {
 
     func run() throws {
         let path = SharedRootsFile.path(in: try CommandEnvironment.home())
-        let isRemoved = try CommandError.naming(path) { (path) throws(ConfigurationError) in
-            try SharedRootsFile.remove(name.text, from: path, userHome: ConfigurationFile.userHome)
-        }
+        let isRemoved = try CommandError.naming(
+            path, try SharedRootsFile.remove(name.text, from: path, userHome: ConfigurationFile.userHome))
         guard isRemoved else {
             throw CommandError.usage("no shared folder is called \"\(SafeText.escaped(name.text))\": see `baton roots`")
         }

@@ -64,26 +64,14 @@ final class ContinuedHandoff: Sendable {
     }
 
     private func readVersion(at offset: UInt64, length: Int, of path: [UInt8]) async throws(HandoffError) -> Data {
+        let (end, overflow) = offset.addingReportingOverflow(UInt64(length))
         var data = Data()
-        var version: [UInt8] = []
-        while data.count < length {
-            let wanted = min(length - data.count, NodeClient.readBound)
-            let (position, overflow) = offset.addingReportingOverflow(UInt64(data.count))
-            guard !overflow else { break }
-            let before = data.count
-            let stream: BatonTransport.Stream
-            (stream, version) = try await client.openDocument(
-                ofHandoff: id, at: position, length: wanted, ofFile: path, version: version)
-            do {
-                var buffer = try await stream.read()
-                while let read = buffer {
-                    read.withBytes { data.append(contentsOf: $0) }
-                    buffer = try await stream.read(reusing: read)
-                }
-            } catch {
-                throw HandoffError(error)
+        do {
+            _ = try await client.readDocument(offset..<(overflow ? .max : end), ofHandoff: id, ofFile: path) {
+                data.append(contentsOf: $0)
             }
-            if data.count - before < wanted { break }
+        } catch {
+            throw HandoffError(wrapping: error)
         }
         return data
     }

@@ -28,12 +28,16 @@ final class DelegateTurns: Sendable {
 
     /// Calls `body` in its turn.
     ///
-    /// - Parameter limit: how long the answer may take.
+    /// - Parameters:
+    ///   - limit: how long the answer may take.
+    ///   - isForDevices: whether its turn is before every call that has not begun.
     /// - Returns: the answer; `nil` if it does not come in time.
     func call<Answer: Sendable>(
-        within limit: Duration, _ body: @escaping @Sendable () async -> Answer
+        within limit: Duration, isForDevices: Bool = false, _ body: @escaping @Sendable () async -> Answer
     ) async -> Answer? {
-        await call(within: limit, isForDevices: false, body)
+        await withCheckedContinuation { done in
+            add(Call(isForDevices: isForDevices) { done.resume(returning: await answer(within: limit, body)) })
+        }
     }
 
     /// Calls `body` for devices that wait for the answer, before every call that has not begun.
@@ -66,14 +70,6 @@ final class DelegateTurns: Sendable {
         await state.withLock { $0.waiting.count < Self.bound ? nil : $0.running }?.value
     }
 
-    private func call<Answer: Sendable>(
-        within limit: Duration, isForDevices: Bool, _ body: @escaping @Sendable () async -> Answer
-    ) async -> Answer? {
-        await withCheckedContinuation { done in
-            add(Call(isForDevices: isForDevices) { done.resume(returning: await answer(within: limit, body)) })
-        }
-    }
-
     private func add(_ call: Call, atMost limit: Int = .max) {
         state.withLock { state in
             guard state.waiting.count < limit else { return }
@@ -101,16 +97,8 @@ final class DelegateTurns: Sendable {
 func answer<Answer: Sendable>(
     within limit: Duration, _ body: @escaping @Sendable () async -> Answer
 ) async -> Answer? {
-    let (answers, answer) = AsyncStream<Answer?>.makeStream(bufferingPolicy: .bufferingOldest(1))
-    let asked = Task { _ = answer.yield(await body()) }
-    let timer = Task {
-        try? await Task.sleep(for: limit)
-        _ = answer.yield(nil)
-    }
-    defer {
-        asked.cancel()
-        timer.cancel()
-    }
-    for await first in answers { return first }
-    return nil
+    let first = FirstResult<Answer?>()
+    let asked = Task { _ = first.decide(await body()) }
+    defer { asked.cancel() }
+    return await first.value(ifCancelled: .some(nil), within: limit, else: .some(nil))
 }

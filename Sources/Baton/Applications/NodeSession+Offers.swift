@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import BatonMessages
 import FoundationEssentials
 import Logging
@@ -17,16 +18,15 @@ struct NodeOffering {
         }
     }
 
-    /// Tells it from other offers of the same activity.
-    let number: UInt64
     let id: ActivityIdentifier
     var generation: UInt64
     var message: WireOfferRequest
     let node: NodeOffer
     /// Why the node refused an update, which ends the offer.
     var refusal: HandoffError?
-    /// Ends when the node has released the activity. Events of takeovers may still come.
-    let gone: Task<Void, Never>
+    /// Whether the node has released the activity. Events of takeovers may still come. It tells the offer from others
+    /// of the same activity.
+    let gone: FirstResult<Void>
 }
 
 /// The state that the node gets: that the application runs, and its current activity.
@@ -110,17 +110,14 @@ extension NodeSession {
             activity.tellFailure(UserActivityError(error))
             return
         }
-        offers += 1
-        let number = offers
-        let (going, isGone) = AsyncStream<Never>.makeStream()
-        let gone = Task { for await _ in going {} }
+        let gone = FirstResult<Void>()
         Task { [weak activity, weak self] in
             do {
                 for try await event in node.events {
-                    await self?.note(event, of: number)
+                    await self?.note(event, of: gone)
                     if case .withdrawn = event.kind {
-                        isGone.finish()
-                        await self?.offerEnded(number)
+                        gone.decide(())
+                        await self?.offerEnded(gone)
                     } else {
                         await activity?.turns.room()
                         activity?.receive(event)
@@ -129,11 +126,11 @@ extension NodeSession {
             } catch {
                 // Reset, or the connection broke: either way the offer has ended.
             }
-            isGone.finish()
-            await self?.offerEnded(number)
+            gone.decide(())
+            await self?.offerEnded(gone)
         }
         offered = NodeOffering(
-            number: number, id: activity.id, generation: generation, message: message, node: node, gone: gone)
+            id: activity.id, generation: generation, message: message, node: node, gone: gone)
     }
 
     private func withdraw() async {
@@ -142,15 +139,15 @@ extension NodeSession {
         leaving[offered.id] = offered
         Task { [deadlines, weak self] in
             // After the deadline the node answers a new offer itself, though the application may still be saving.
-            _ = await answer(within: deadlines.letGo) { await offered.gone.value }
-            await self?.hasLeft(offered.number)
+            await offered.gone.value(within: deadlines.letGo, else: ())
+            await self?.hasLeft(offered.gone)
         }
         await offered.node.withdraw()
     }
 
     /// The node released a withdrawn activity, which may be offered again.
-    private func hasLeft(_ number: UInt64) {
-        guard let (id, _) = leaving.first(where: { $0.value.number == number }) else { return }
+    private func hasLeft(_ gone: FirstResult<Void>) {
+        guard let (id, _) = leaving.first(where: { $0.value.gone === gone }) else { return }
         leaving[id] = nil
         roster.raise()
     }
@@ -160,9 +157,9 @@ extension NodeSession {
     /// If that was not the application's wish, as after `baton withdraw`, the activity stays withdrawn until it becomes
     /// current again. An expired activity is offered again once it has more time. If the node refused an update, the
     /// current state is offered instead, which may differ from the refused one.
-    private func offerEnded(_ number: UInt64) async {
-        hasLeft(number)
-        guard let offered, offered.number == number else { return }
+    private func offerEnded(_ gone: FirstResult<Void>) async {
+        hasLeft(gone)
+        guard let offered, offered.gone === gone else { return }
         self.offered = nil
         refusal = offered.refusal
         let expires = offered.message.expires
@@ -177,8 +174,8 @@ extension NodeSession {
 
     /// Records that the node refused an update, before the application can change anything because of it. A failure
     /// that names no device is such a refusal, unless the node is stopping.
-    private func note(_ event: WireOfferEvent, of number: UInt64) {
-        guard offered?.number == number, case .failed(let failure)? = event.kind else { return }
+    private func note(_ event: WireOfferEvent, of gone: FirstResult<Void>) {
+        guard offered?.gone === gone, case .failed(let failure)? = event.kind else { return }
         guard failure.device.isEmpty, failure.code != .nodeStopping else { return }
         offered?.refusal = HandoffError(failure)
     }

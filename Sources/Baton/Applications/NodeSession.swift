@@ -31,7 +31,6 @@ actor NodeSession {
     var barred: NodeOffering.Refusal?
     /// The error of the update that ended the last offer, if the delegate has heard of it.
     var refusal: HandoffError?
-    var offers: UInt64 = 0
     /// Withdrawn activities that the node has not released yet; they are not offered again before. At most as many as
     /// the application has activities.
     var leaving: [ActivityIdentifier: NodeOffering] = [:]

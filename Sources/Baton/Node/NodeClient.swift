@@ -204,30 +204,58 @@ package struct NodeClient: Sendable {
     /// The most bytes of a document that one request reads.
     package static let readBound = 16 << 20
 
-    /// Bytes of the document of an activity that this application continues. They need not have arrived yet.
+    /// Reads bytes of the document of an activity that this application continues, all of one version. They need not
+    /// have arrived yet.
     ///
     /// - Parameters:
+    ///   - range: may go beyond the file's end.
     ///   - id: the handoff's id.
-    ///   - length: at most ``readBound``.
-    ///   - path: a file, if the document is a folder.
-    ///   - version: the required version, as an earlier read returned it; empty, the default: any.
-    /// - Returns: a stream of the bytes, fewer than asked for at the file's end, and their version.
-    /// - Throws: `documentChanged` if the version is another one now.
-    package func openDocument(
-        ofHandoff id: [UInt8], at offset: UInt64, length: Int, ofFile path: [UInt8] = [], version: [UInt8] = []
-    ) async throws(HandoffError) -> (stream: BatonTransport.Stream, version: [UInt8]) {
-        let (response, stream) = try await connection.request(
-            .documentRead(
-                .with {
-                    $0.handoffID = .init(id)
-                    $0.offset = offset
-                    $0.length = UInt64(length)
-                    $0.path = .init(path)
-                    $0.version = .init(version)
-                }))
-        await stream.finish()
-        guard case .documentRead(let answer) = response else { throw .unexpectedAnswer }
-        return (stream, Array(answer.version))
+    ///   - path: a file, if the document is a folder; else empty.
+    ///   - take: gets the bytes as they come.
+    /// - Returns: the number of bytes; fewer than asked for at the file's end.
+    /// - Throws: ``HandoffError``, `documentChanged` if the document has another version now; what `take` throws.
+    package func readDocument(
+        _ range: Range<UInt64>, ofHandoff id: [UInt8], ofFile path: [UInt8],
+        _ take: (UnsafeRawBufferPointer) throws -> Void
+    ) async throws -> UInt64 {
+        var version = Data()
+        for piece in Self.pieces(of: range) {
+            let request = WireDocumentReadRequest.with {
+                $0.handoffID = .init(id)
+                $0.offset = piece.lowerBound
+                $0.length = UInt64(piece.count)
+                $0.path = .init(path)
+                $0.version = version
+            }
+            let (response, stream) = try await connection.request(.documentRead(request))
+            await stream.finish()
+            guard case .documentRead(let answer) = response else { throw HandoffError.unexpectedAnswer }
+            version = answer.version
+            var count = 0
+            do {
+                var buffer = try await stream.read()
+                while let read = buffer {
+                    try read.withBytes(take)
+                    count += read.count
+                    buffer = try await stream.read(reusing: read)
+                }
+            } catch let error as TransportError {
+                throw HandoffError(error)
+            }
+            if count < piece.count { return piece.lowerBound + UInt64(count) - range.lowerBound }
+        }
+        return range.upperBound - range.lowerBound
+    }
+
+    /// The ranges to request, one after another. They end at chunk boundaries, so that no chunk is sent twice.
+    package static func pieces(of range: Range<UInt64>) -> some Sequence<Range<UInt64>> {
+        let size = UInt64(readBound)
+        return sequence(state: range.lowerBound) { next in
+            guard next < range.upperBound else { return nil }
+            let first = next
+            next = min(range.upperBound - first, size - first % size) + first
+            return first..<next
+        }
     }
 
     /// The node's requests to this application, until the connection ends. Unreadable requests are refused. Iterate it

@@ -14,7 +14,6 @@ actor AcceptReporter {
     let output: EventOutput
     private var accepted: Instant?
     private var started: Instant?
-    private var hasFailed = false
     /// Whether the application shows the progress itself. Then this command prints none for people.
     private var isShown = false
     /// The bytes of earlier transfers that were here when this one began.
@@ -122,8 +121,6 @@ actor AcceptReporter {
     /// Reports the failure in JSON. For people the end of the command does that.
     func failed(_ error: CommandError) async throws {
         await output.removeAll()
-        guard !hasFailed else { return }
-        hasFailed = true
         let isTold = error.code == CommandError.interrupted.code && reached > 0
         let sentence = kept > 0 ? "\(keeping): `baton accept` again goes on from there" : keeping
         try await output.tell(

@@ -31,16 +31,16 @@ struct AcceptRun: Sendable {
     }
 
     func run() async throws -> Outcome {
-        let outcome: Outcome
         do {
-            outcome = try await follow()
+            let outcome = try await follow()
+            if !interruption.hasHappened { return outcome }
         } catch {
-            if interruption.hasHappened { throw CommandError.interrupted }
-            await question.end()
-            throw error
+            if !interruption.hasHappened {
+                await question.end()
+                throw error
+            }
         }
-        if interruption.hasHappened { throw CommandError.interrupted }
-        return outcome
+        throw CommandError.interrupted
     }
 
     private func follow() async throws -> Outcome {
@@ -97,27 +97,12 @@ struct AcceptRun: Sendable {
 
     /// Prints bytes of the document as they arrive, all of one version.
     private func printBytes(_ range: ByteRange) async throws {
-        var version: [UInt8] = []
-        for piece in range.pieces {
-            let stream: BatonTransport.Stream
-            (stream, version) = try await client.openDocument(
-                ofHandoff: handoff.id, at: piece.lowerBound, length: piece.count, ofFile: file, version: version)
-            var count = 0
-            do {
-                var buffer = try await stream.read()
-                while let read = buffer {
-                    try read.withBytes { try Output.bytes(Array($0)) }
-                    count += read.count
-                    buffer = try await stream.read(reusing: read)
-                }
-            } catch let error as TransportError {
-                throw HandoffError(error)
-            }
-            if count == 0, range.start > 0, piece.lowerBound == range.start {
-                let size = file.isEmpty ? activity.size.map { ": it has \(HumanUnits.bytes($0))" } : nil
-                throw CommandError.usage("the range begins where the document has ended\(size ?? "")")
-            }
-            guard count == piece.count else { return }
+        let count = try await client.readDocument(range.start..<range.end, ofHandoff: handoff.id, ofFile: file) {
+            try Output.bytes(Array($0))
+        }
+        if count == 0, range.start > 0 {
+            let size = file.isEmpty ? activity.size.map { ": it has \(HumanUnits.bytes($0))" } : nil
+            throw CommandError.usage("the range begins where the document has ended\(size ?? "")")
         }
     }
 
@@ -151,16 +136,5 @@ struct ByteRange: Equatable {
         guard let end, start < end else { return nil }
         self.start = start
         self.end = end
-    }
-
-    /// The pieces to request, one after another. They end at chunk boundaries, so that no chunk is sent twice.
-    var pieces: some Sequence<Range<UInt64>> {
-        let size = UInt64(NodeClient.readBound)
-        return sequence(state: start) { next in
-            guard next < end else { return nil }
-            let first = next
-            next = min(end - first, size - first % size) + first
-            return first..<next
-        }
     }
 }

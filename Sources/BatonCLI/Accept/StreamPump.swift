@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import BatonProtocol
 import BatonTransport
 import SystemPackage
@@ -29,14 +30,14 @@ final class StreamPump: Sendable {
     /// If standard input is a terminal, the other side's end is enough: nobody wants to press ^D after a command that
     /// has exited. So it is if nobody reads the output any more: `accept --stream | head` is no failure.
     func run() async throws {
-        let (inputEnds, inputEnded) = AsyncStream<Never>.makeStream()
+        let inputEnd = FirstResult<Void>()
         // Nobody waits for this task itself, because a read of standard input cannot be cancelled.
         let feeding = Task {
             await pumpInput()
-            inputEnded.finish()
+            inputEnd.decide(())
         }
         defer { feeding.cancel() }
-        if try await pumpOutput(), !inputIsTerminal { for await _ in inputEnds {} }
+        if try await pumpOutput(), !inputIsTerminal { await inputEnd.value(ifCancelled: ()) }
         if Task.isCancelled { throw CommandError.interrupted }
     }
 

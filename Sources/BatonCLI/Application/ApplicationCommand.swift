@@ -3,6 +3,7 @@
 import ArgumentParser
 import Baton
 import BatonApplications
+import BatonEventLoop
 import BatonProtocol
 import Glibc
 import Logging
@@ -52,39 +53,34 @@ struct ApplicationCommand: AsyncParsableCommand {
         let application = try Application(
             try BridgeManifest.description(manifest), home: try CommandEnvironment.home(), logger: logger)
 
-        let (endings, ending) = AsyncStream<Ending>.makeStream(bufferingPolicy: .bufferingOldest(1))
-        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in ending.yield(.stopped) }
+        let ending = FirstResult<CommandError?>()
+        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in ending.decide(nil) }
         defer { withExtendedLifetime(interrupts) {} }
-        let printer = BridgePrinter(to: try ByteChannel(.standardOutput)) { ending.yield(.failed($0)) }
+        let printer = BridgePrinter(to: try ByteChannel(.standardOutput)) { ending.decide($0) }
         let bridge = Bridge(application: application, printer: printer)
         let input = try ByteChannel(.standardInput)
         await bridge.start()
         let watching = Task { await bridge.tellNodeStates() }
-        Task { ending.yield(await Self.read(input, into: bridge)) }
+        Task { ending.decide(await Self.read(input, into: bridge)) }
 
-        let end = await endings.first { _ in true }
+        let error = await ending.value()
         watching.cancel()
         await bridge.close()
-        if case .failed(let error)? = end { throw error }
+        if let error { throw error }
     }
 
-    private enum Ending: Sendable {
-        case inputEnded
-        case stopped
-        case failed(CommandError)
-    }
-
-    private static func read(_ input: ByteChannel, into bridge: Bridge) async -> Ending {
+    /// - Returns: why the input cannot be read; nil at its end.
+    private static func read(_ input: ByteChannel, into bridge: Bridge) async -> CommandError? {
         var lines = BridgeLines()
         do throws(Errno) {
             while let buffer = try await input.read() {
                 for (number, line) in lines.add(Array(buffer.bytes)) { await bridge.handle(line, number: number) }
             }
         } catch {
-            return .failed(.failed("standard input cannot be read: \(error)"))
+            return .failed("standard input cannot be read: \(error)")
         }
         if let (number, line) = lines.last() { await bridge.handle(line, number: number) }
-        return .inputEnded
+        return nil
     }
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Baton
+import BatonEventLoop
 
 struct BridgeQuestion: Sendable {
     /// The message that answers it.
     let message: String
     /// The activity that is saved.
     let activity: UserActivity?
-    let answers: AsyncStream<BridgeAnswer>.Continuation
+    let answer: FirstResult<BridgeAnswer?>
 }
 
 enum BridgeAnswer: Sendable {
@@ -81,12 +82,11 @@ extension Bridge: ApplicationDelegate, UserActivityDelegate {
     ) async -> BridgeAnswer? {
         guard questions.count < Self.questionBound else { return nil }
         let number = nextNumber()
-        let (answers, answer) = AsyncStream<BridgeAnswer>.makeStream(bufferingPolicy: .bufferingOldest(1))
-        questions[number] = BridgeQuestion(message: message, activity: activity, answers: answer)
+        let answer = FirstResult<BridgeAnswer?>()
+        questions[number] = BridgeQuestion(message: message, activity: activity, answer: answer)
         defer { questions[number] = nil }
         await printer.print(event(number))
-        for await answer in answers { return answer }
-        return nil
+        return await answer.value(ifCancelled: .some(nil))
     }
 
     func saved(_ request: UInt64, _ fields: BridgeFields) throws(BridgeProblem) {
@@ -100,6 +100,6 @@ extension Bridge: ApplicationDelegate, UserActivityDelegate {
         }
         guard question.message == message else { throw BridgeProblem("this is no answer to question \(request)") }
         questions[request] = nil
-        question.answers.yield(answer)
+        question.answer.decide(answer)
     }
 }

@@ -157,14 +157,14 @@ struct ServedProcess {
     private static func waitForExit(of process: ProcessIdentifier, on loop: EventLoop) async -> Step {
         let descriptor = fcntl(process.processDescriptor, F_DUPFD_CLOEXEC, 0)
         guard descriptor >= 0 else { return .aborted }
-        let (exits, exit) = AsyncStream<Void>.makeStream()
+        let exit = FirstResult<Void>()
         do {
             let source = try ReadinessSource(
                 reading: OwnedDescriptor(takingOwnershipOf: descriptor), on: loop
-            ) { exit.finish() }
+            ) { exit.decide(()) }
             try source.resume()
             defer { source.cancel() }
-            for await _ in exits {}
+            await exit.value(ifCancelled: ())
         } catch {
             return .aborted
         }

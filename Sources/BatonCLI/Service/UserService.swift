@@ -71,14 +71,14 @@ struct UserService: Sendable {
     func install(port: UInt16?) async throws {
         let store = CommandEnvironment.accountStore(home)
         _ = try store.load()
-        if try await !Self.control("is-active", "--quiet", Self.unit).isSuccess { try store.refuseNode() }
+        if try await !Self.control("is-active --quiet \(Self.unit)").isSuccess { try store.refuseNode() }
         if let port { try NodeSettings.keepPort(port, home) }
         try placeUnit()
         try await Self.require("daemon-reload")
         // A node that has failed too often may start again. This fails if the unit is new.
-        _ = try await Self.control("reset-failed", Self.unit)
-        try await Self.require("enable", "--quiet", Self.unit)
-        guard try await Self.control("restart", Self.unit).isSuccess else {
+        _ = try await Self.control("reset-failed \(Self.unit)")
+        try await Self.require("enable --quiet \(Self.unit)")
+        guard try await Self.control("restart \(Self.unit)").isSuccess else {
             throw CommandError.failed("the node did not start: `baton node log` says why")
         }
     }
@@ -86,10 +86,10 @@ struct UserService: Sendable {
     /// Stops and disables the service. Returns when the node has stopped, and whether there was a service.
     func uninstall() async throws -> Bool {
         // A package brings the unit along, which then is neither enabled nor active.
-        let isEnabled = try await Self.control("is-enabled", "--quiet", Self.unit).isSuccess
-        let isActive = try await Self.control("is-active", "--quiet", Self.unit).isSuccess
+        let isEnabled = try await Self.control("is-enabled --quiet \(Self.unit)").isSuccess
+        let isActive = try await Self.control("is-active --quiet \(Self.unit)").isSuccess
         guard isEnabled || isActive else { return false }
-        try await Self.require("disable", "--quiet", "--now", Self.unit)
+        try await Self.require("disable --quiet --now \(Self.unit)")
         if isOwn(ownUnit) {
             try? FileManager.default.removeItem(atPath: ownUnit)
             try await Self.require("daemon-reload")
@@ -153,24 +153,20 @@ struct UserService: Sendable {
         let standardError: String
     }
 
-    private static func control(_ arguments: String...) async throws -> Answer {
-        try await control(arguments)
-    }
-
-    private static func control(_ arguments: [String]) async throws -> Answer {
+    /// - Parameter command: words with single spaces between them.
+    private static func control(_ command: String) async throws -> Answer {
         let result = try await Subprocess.run(
-            .name("systemctl"), arguments: Arguments(["--user"] + arguments), input: .none,
-            output: .string(limit: outputBound), error: .string(limit: outputBound))
+            .name("systemctl"), arguments: Arguments(["--user"] + command.split(separator: " ").map(String.init)),
+            input: .none, output: .string(limit: outputBound), error: .string(limit: outputBound))
         return Answer(
             isSuccess: result.terminationStatus.isSuccess, standardOutput: result.standardOutput,
             standardError: result.standardError)
     }
 
-    private static func require(_ arguments: String...) async throws {
-        let answer = try await control(arguments)
+    private static func require(_ command: String) async throws {
+        let answer = try await control(command)
         guard !answer.isSuccess else { return }
         let reason = answer.standardError.split(whereSeparator: \.isNewline).first ?? "it did not say why"
-        let command = arguments.joined(separator: " ")
         throw CommandError.failed("systemctl --user \(command) failed: \(SafeText.escaped(String(reason)))")
     }
 }
