@@ -55,7 +55,7 @@ extension UserInfoValue {
     }
 
     /// The word for this kind of JSON in a sentence.
-    package var kindName: String {
+    fileprivate var kindName: String {
         switch self {
         case .null: "null"
         case .boolean: "a boolean"

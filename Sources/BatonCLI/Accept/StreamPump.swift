@@ -30,15 +30,24 @@ final class StreamPump: Sendable {
     /// If standard input is a terminal, the other side's end is enough: nobody wants to press ^D after a command that
     /// has exited. So it is if nobody reads the output any more: `accept --stream | head` is no failure.
     func run() async throws {
-        let inputEnd = FirstResult<Void>()
-        // Nobody waits for this task itself, because a read of standard input cannot be cancelled.
-        let feeding = Task {
-            await pumpInput()
-            inputEnd.decide(())
-        }
-        defer { feeding.cancel() }
-        if try await pumpOutput(), !inputIsTerminal { await inputEnd.value(ifCancelled: ()) }
-        if Task.isCancelled { throw CommandError.interrupted }
+        let (inputEnd, end) = (FirstResult<Void>(), FirstResult<Result<Void, any Error>>())
+        // Nobody waits for these tasks, because a read of standard input and a write to a pipe cannot be cancelled.
+        let tasks = [
+            Task {
+                await pumpInput()
+                inputEnd.decide(())
+            },
+            Task {
+                do {
+                    if try await pumpOutput(), !inputIsTerminal { await inputEnd.value(ifCancelled: ()) }
+                    end.decide(.success(()))
+                } catch {
+                    end.decide(.failure(error))
+                }
+            },
+        ]
+        defer { for task in tasks { task.cancel() } }
+        try await end.value(ifCancelled: .failure(CommandError.interrupted)).get()
     }
 
     private static func broken(_ error: TransportError) -> CommandError {
