@@ -64,8 +64,8 @@ public struct ContinuationOutput: Sendable {
     /// slowly than this one writes.
     ///
     /// - Throws: ``UserActivityError``: `userCancelled` if the other side or the task was cancelled;
-    ///   `connectionUnavailable` if the connection broke, or this side has finished; `streamInUse` if another task waits
-    ///   to write.
+    ///   `connectionUnavailable` if the connection broke, or this side has finished; `streamInUse` if another task
+    ///   waits to write.
     public func write(_ bytes: some Collection<UInt8>) async throws(UserActivityError) {
         var rest = bytes[...]
         do {

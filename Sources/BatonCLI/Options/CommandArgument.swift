@@ -11,8 +11,8 @@ import SystemPackage
 ///
 /// The name of a file is bytes, and need not be UTF-8. The argument parser knows only strings, in which Swift replaces
 /// bytes that are not UTF-8. In an argument that is not UTF-8, ``commandLine()`` therefore writes each byte above 127
-/// as one character: U+10FF00 plus the byte. An argument that contains one of these characters is written in the same way, so
-/// that no two arguments become equal.
+/// as one character: U+10FF00 plus the byte. An argument that contains one of these characters is written in the same
+/// way, so that no two arguments become equal.
 struct CommandArgument: ExpressibleByArgument, Sendable, Equatable {
     private static let firstByte: UInt32 = 0x10FF00
 
