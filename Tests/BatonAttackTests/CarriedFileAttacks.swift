@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonTestSupport
@@ -76,25 +75,6 @@ struct CarriedFileAttacks {
         }
         let document = try await path(of: "baton-document:///Documents/\(place)")
         #expect(!leavesFolder(document), "\(document ?? "")")
-    }
-
-    /// By the digests of what a document is built upon: Harnik, Pinkas and Shulman-Peleg, IEEE Security & Privacy 2010.
-    @Test("The place of another file, for a document that the user has accepted")
-    func otherPlace() async throws {
-        try Data("precious".utf8).write(to: shared.appendingPathComponent("diary"))
-        let label = try DocumentLabel(Array("report.pdf".utf8))
-        let files = try files()
-        await attack("digests of another file than the one that the user accepted") {
-            let copy = await files.olderCopy(
-                of: "baton-document:///Documents/diary", labelled: label, accepted: "report.pdf")
-            return Outcome(succeeds: copy?.lastComponent == "diary")
-        }
-        let diary = try DocumentLabel(Array("diary".utf8))
-        await attack("digests of a file that is called as the origin likes, and not as what the user accepted") {
-            let copy = await files.olderCopy(
-                of: "baton-document:///Documents/diary", labelled: diary, accepted: "report.pdf")
-            return Outcome(succeeds: copy?.lastComponent == "diary")
-        }
     }
 
     @Test("A link that leads out of a shared folder", arguments: ["out", "inner/out", "way/secret"])

@@ -239,12 +239,11 @@ extension DocumentWriter {
     /// On a loop of its own.
     static func create(
         _ tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
-        against copies: [FilePath] = [], sharedCopy: FilePath? = nil, identity: DocumentIdentity = .unknown,
-        naming: DocumentNaming = .own
+        against copies: [FilePath] = [], identity: DocumentIdentity = .unknown, naming: DocumentNaming = .own
     ) async throws(DocumentError) -> DocumentWriter {
         try await create(
-            tree, from: origin, in: folder, ledger: ledger, against: copies, sharedCopy: sharedCopy,
-            identity: identity, naming: naming, on: EventLoop(name: "documents"))
+            tree, from: origin, in: folder, ledger: ledger, against: copies, identity: identity, naming: naming,
+            on: EventLoop(name: "documents"))
     }
 }
 

@@ -217,41 +217,4 @@ struct AnswerDeadlineTests {
         withExtendedLifetime(events) {}
         for connection in [near, far, node, application] { await connection.close() }
     }
-
-    @Test("Shared folders that hang are not waited for: the document is described without its place in them")
-    func sharedFolders() async throws {
-        let account = try TestAccount()
-        let path = account.root.appending("report.txt")
-        try Data("report".utf8).write(to: URL(filePath: path.string))
-        let storage = try BlockingExecutor(name: "shared")
-        let files = SharedFiles(
-            path: "/nonexistent/roots", userHome: nil, on: storage,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let loop = ControlLoop.loop
-        let offers = Offers(files: files) { _ in }
-        let documents = DocumentService(
-            offers: offers, pool: BufferPool(),
-            ledger: try PartFileLedger(stateFolder: account.root.appending("parts")), limit: TransferLimit())
-        let (node, application) = try await connectedPair(on: loop)
-        let activity = try OfferedActivity(.init(), document: DocumentSource.survey(path))
-        let events = try await offers.offer(activity, from: node)
-        let desktop = PeerName(id: "d", name: "desktop")
-        let claim = try await offers.claim(activity.id, by: desktop).claim
-
-        let hangs = DispatchSemaphore(value: 0)
-        storage.submit { hangs.wait() }
-        let (near, far) = try await connectedPair(on: loop)
-        let stream = try await far.open([])
-        let incoming = try #require(await near.incoming.makeAsyncIterator().next())
-        let describing = Task {
-            try await documents.manifest(of: claim, for: desktop, on: incoming.stream)
-        }
-        guard case .documentManifest(let manifest)? = try await WireResponse(serializedBytes: stream.response()).kind
-        else { throw HandoffError(.internal, "no manifest") }
-        #expect(manifest.entries == 1 && manifest.documentURL.isEmpty)
-        hangs.signal()
-        try await describing.value
-        withExtendedLifetime(events) {}
-        for connection in [near, far, node, application] { await connection.close() }
-    }
 }

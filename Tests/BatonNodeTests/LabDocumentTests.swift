@@ -76,45 +76,6 @@ struct LabDocumentTests {
         #expect(try await origin.end().status == 0)
     }
 
-    @Test("Of a document in a folder that both share, only what differs from the other's copy crosses to a destination")
-    func olderCopy() async throws {
-        let lab = try await HandoffLab()
-        defer { lab.down() }
-        let (here, there) = (try lab.destination("here"), try lab.destination("there"))
-        let size = 20_000_000
-        let older = try Data(contentsOf: lab.document("noise", bytes: size, seed: 84))
-        try FileManager.default.createDirectory(
-            at: there.appendingPathComponent("in"), withIntermediateDirectories: true)
-        try older.write(to: there.appendingPathComponent("in/disk.img"))
-        var edited = Data("X".utf8) + older
-        edited.replaceSubrange(9_000_000..<9_000_100, with: Data(repeating: 7, count: 5000))
-        try FileManager.default.createDirectory(
-            at: here.appendingPathComponent("in"), withIntermediateDirectories: true)
-        let document = here.appendingPathComponent("in/disk.img")
-        try edited.write(to: document)
-        for (host, folder) in [(1, here), (2, there)] {
-            #expect(try await lab.run(host, "roots", "add", "Documents", folder.path).status == 0)
-        }
-        _ = try await lab.startNodes()
-        let inbox = try lab.destination("inbox")
-        // The file, and the folder that it is in.
-        for (offered, arrives) in [(document, "disk.img"), (document.deletingLastPathComponent(), "in/disk.img")] {
-            let offer = try await lab.offer(1, offered.path)
-            try await eventually("it is offered") {
-                try await lab.run(2, "activities", "--json").events.contains { $0.id == offer.id }
-            }
-            let before = try await lab.sentBytes(1)
-            let accepted = try await lab.start(2, "accept", offer.id, "--json", "--to", inbox.path).end()
-            #expect(accepted.status == 0, "\(accepted.errors)")
-            let sent = try await lab.sentBytes(1) - before
-            print("of \(edited.count) bytes, \(sent) were sent")
-            #expect(sent > 1000 && sent < size / 20)
-            #expect(try Data(contentsOf: inbox.appendingPathComponent(arrives)) == edited)
-            try await offer.command.end(by: SIGTERM)
-        }
-        #expect(try Data(contentsOf: there.appendingPathComponent("in/disk.img")) == older)
-    }
-
     @Test("Over a slow link what can be compressed crosses in fewer bytes, and what cannot in hardly more")
     func compression() async throws {
         let lab = try await HandoffLab()

@@ -31,15 +31,14 @@ final class Bases {
 
     private enum Source {
         case file(BasisFile)
-        /// A file of a folder, unless it has fewer bytes.
-        case entry([UInt8], in: OpenEntry, leastSize: UInt64)
+        /// A file of a folder.
+        case entry([UInt8], in: OpenEntry)
 
         func open() -> BasisFile? {
             switch self {
             case .file(let file): return file
-            case .entry(let path, let folder, let leastSize):
-                guard let file = BasisFile(path, beneath: folder.descriptor), file.size >= leastSize else { return nil }
-                return file
+            case .entry(let path, let folder):
+                return BasisFile(path, beneath: folder.descriptor)
             }
         }
     }
@@ -81,7 +80,7 @@ final class Bases {
         case .file(let file): add(.file(file))
         case .folder(let folder):
             for path in copy.paths ?? paths(where: isNeeded) {
-                add(.entry(path, in: folder, leastSize: copy.leastSize))
+                add(.entry(path, in: folder))
             }
         }
     }
@@ -237,9 +236,6 @@ final class BasisFile: Sendable {
 package final class OlderCopy: Sendable {
     /// The most copies that a document can be built upon: 16.
     package static let limit = 16
-    /// The least size of a file of a copy that no user has named: 1 MiB. The other device hears digests of what is
-    /// built upon, and the content of a short file could be guessed by them.
-    package static let leastSharedSize: UInt64 = 1 << 20
 
     enum Content: Sendable {
         case file(BasisFile)
@@ -247,8 +243,6 @@ package final class OlderCopy: Sendable {
     }
 
     let content: Content
-    /// Smaller files of the folder are not built upon.
-    let leastSize: UInt64
     /// The files of a part that are built upon, the largest first: each counts for the whole document, because it may
     /// have another path now. Nil for a copy that is no part.
     let paths: [[UInt8]]?
@@ -258,44 +252,37 @@ package final class OlderCopy: Sendable {
     /// Opens at most ``limit`` copies.
     ///
     /// - Parameters:
-    ///   - named: those that the user named.
+    ///   - copies: those that the user named.
     ///   - requiringAll: whether one of these that cannot be opened is refused, rather than done without.
-    ///   - shared: one that nobody has named.
-    static func open(
-        _ named: [FilePath], requiringAll: Bool, shared: FilePath?, of tree: DocumentTree
-    ) throws(DocumentError) -> [OlderCopy] {
+    static func open(_ copies: [FilePath], requiringAll: Bool) throws(DocumentError) -> [OlderCopy] {
         var opened: [OlderCopy] = []
-        for copy in named.prefix(limit) {
+        for copy in copies.prefix(limit) {
             do throws(DocumentError) {
                 opened.append(try OlderCopy(opening: copy))
             } catch {
                 guard !requiringAll else { throw error }
             }
         }
-        if let shared, opened.count < limit, let copy = OlderCopy(shared: shared, of: tree) { opened.append(copy) }
         return opened
     }
 
     /// Opens a copy that the user names, whose links are followed. Blocking.
     ///
     /// - Throws: `missing`, `unreadable`, `notRegularFile`, ...
-    package convenience init(opening path: FilePath) throws(DocumentError) {
-        try self.init(path, leastSize: 0)
-    }
-
-    /// Opens what is at a document's place in a folder that this device shares with the origin. Blocking.
-    ///
-    /// - Returns: nil if it cannot be read, is a file of less than ``leastSharedSize``, or is a folder and the document
-    ///   a file or the reverse.
-    convenience init?(shared path: FilePath, of tree: DocumentTree) {
+    package init(opening path: FilePath) throws(DocumentError) {
+        (paths, heldByteCount) = (nil, 0)
         do {
-            try self.init(path, leastSize: Self.leastSharedSize)
+            content = .file(try BasisFile(try DocumentScan.openFile(path)))
+        } catch let error as DocumentError where error.code == .isFolder {
+            do {
+                content = .folder(OpenEntry(.root, try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)))
+            } catch {
+                throw DocumentError(openingFailed: error, path)
+            }
+        } catch let error as DocumentError {
+            throw error
         } catch {
-            return nil
-        }
-        switch content {
-        case .file(let file): guard !tree.isFolder, file.size >= leastSize else { return nil }
-        case .folder: guard tree.isFolder else { return nil }
+            throw DocumentError(.readFailed, path.displayed)
         }
     }
 
@@ -304,7 +291,6 @@ package final class OlderCopy: Sendable {
     /// - Returns: nil where it cannot be read, or has something else in its place.
     init?(_ part: UnfinishedDocument, in folder: DestinationFolder) {
         let (name, layout, all) = (part.record.name, part.content.header.tree.layout, part.content.all)
-        leastSize = 0
         guard part.content.header.tree.isFolder else {
             let end = layout.offset(of: all.ranges.last?.upperBound ?? 0)
             guard
@@ -323,23 +309,6 @@ package final class OlderCopy: Sendable {
         paths = all.files(in: layout).ranges.joined().sorted { layout.size(ofFile: $0) > layout.size(ofFile: $1) }
             .map { part.content.header.tree.entry(ofFile: $0).path.bytes }
         heldByteCount = part.byteCount
-    }
-
-    private init(_ path: FilePath, leastSize: UInt64) throws(DocumentError) {
-        (self.leastSize, paths, heldByteCount) = (leastSize, nil, 0)
-        do {
-            content = .file(try BasisFile(try DocumentScan.openFile(path)))
-        } catch let error as DocumentError where error.code == .isFolder {
-            do {
-                content = .folder(OpenEntry(.root, try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)))
-            } catch {
-                throw DocumentError(openingFailed: error, path)
-            }
-        } catch let error as DocumentError {
-            throw error
-        } catch {
-            throw DocumentError(.readFailed, path.displayed)
-        }
     }
 
     /// The folder; nil for a file.

@@ -84,8 +84,6 @@ package actor DocumentWriter {
     ///   - ledger: remembers what is unfinished.
     ///   - copies: older copies on this device, to build upon where the other device can tell what differs.
     ///   - requiringCopies: whether a copy that cannot be opened is refused, rather than done without. Default true.
-    ///   - sharedCopy: one that nobody has named: it is done without where it cannot be read or is of another kind, and
-    ///     without its files of less than ``OlderCopy/leastSharedSize``.
     ///   - identity: which document it is; another one of its name keeps what has come of it.
     ///   - naming: what the document is called in the folder.
     ///   - loop: the loop of the connection that brings it.
@@ -94,8 +92,8 @@ package actor DocumentWriter {
     ///   `cancelled`; what opening a copy throws.
     package static func create(
         _ tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
-        against copies: [FilePath] = [], requiringCopies: Bool = true, sharedCopy: FilePath? = nil,
-        identity: DocumentIdentity = .unknown, naming: DocumentNaming = .own, on loop: EventLoop
+        against copies: [FilePath] = [], requiringCopies: Bool = true, identity: DocumentIdentity = .unknown,
+        naming: DocumentNaming = .own, on loop: EventLoop
     ) async throws(DocumentError) -> DocumentWriter {
         let header = JournalHeader(origin: origin, tree: tree, identity: identity)
         let thread: PrivateThread
@@ -108,7 +106,7 @@ package actor DocumentWriter {
             let reception = try Reception(
                 header, in: folder, ledger: ledger, naming: naming,
                 against: { () throws(DocumentError) in
-                    try OlderCopy.open(copies, requiringAll: requiringCopies, shared: sharedCopy, of: tree)
+                    try OlderCopy.open(copies, requiringAll: requiringCopies)
                 }, unless: isCancelled)
             return (reception, try reception.progress())
         }

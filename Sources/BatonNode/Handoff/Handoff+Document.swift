@@ -24,18 +24,17 @@ extension Handoff {
     func description() async throws(HandoffError) -> DocumentDescription {
         if let described { return described }
         let (connection, claim) = try await presentClaim()
-        var description = try await documents.describe(from: connection, claim: claim)
+        let description = try await documents.describe(from: connection, claim: claim)
         known.size = plan.size(of: description.tree)
         try plan.requirePolicy(over: connection, size: known.size)
-        let first = firstDescribed ?? (description.tree.label, description.identity, description.sharedURL)
+        let first = firstDescribed ?? (description.tree.label, description.identity)
         guard description.tree.label == first.label, !description.identity.isOther(than: first.identity) else {
             throw HandoffError(
                 .documentUnreadable,
                 "the other device offers another document in the place of \(first.label): accept it again")
         }
         // A file that was put in its place is the document from now on, and may be moved in its turn.
-        firstDescribed = (first.label, description.identity, first.sharedURL)
-        description.sharedURL = first.sharedURL
+        firstDescribed = (first.label, description.identity)
         described = description
         return description
     }
@@ -121,7 +120,6 @@ extension Handoff {
         var order = DocumentOrder(
             title: plan.activity.title, type: plan.activity.type, origin: plan.origin.id, folder: destination,
             naming: plan.naming, copies: plan.copies, rule: plan.rule)
-        order.sharedCopy = await sharedCopy(of: description)
         order.usesCopies = fetching.usesCopies
         let (connection, claim) = try await presentClaim()
         async let _: Void = leaveStalled(connection, progress)
@@ -145,18 +143,6 @@ extension Handoff {
                 reporter?.report(.progress(report))
             })
         return (path, description.tree.size)
-    }
-
-    /// The copy of the document in a folder that both devices share, if a user has accepted it. The origin hears
-    /// digests of the copy, and none by a rule. A folder that hangs is not waited for.
-    private func sharedCopy(of description: DocumentDescription) async -> FilePath? {
-        guard plan.rule == nil, !description.sharedURL.isEmpty else { return nil }
-        let found = try? await withDeadline(
-            DocumentService.sharedFolderDeadline, "the shared folders were not there"
-        ) { [files, title = plan.activity.title] in
-            await files.olderCopy(of: description.sharedURL, labelled: description.tree.label, accepted: title)
-        }
-        return found ?? nil
     }
 
     /// Ends a connection on which nothing comes and of which one end is not any more where it was: the kernel would

@@ -65,8 +65,8 @@ final class Handoff {
     var hasDocument = false
     /// The origin's description of the document; nil if the origin has to be asked.
     var described: DocumentDescription?
-    /// Which document it was and where it is in folders that are shared, when it was described first.
-    var firstDescribed: (label: DocumentLabel, identity: DocumentIdentity, sharedURL: String)?
+    /// Which document it was when it was described first.
+    var firstDescribed: (label: DocumentLabel, identity: DocumentIdentity)?
     /// Where the document is on this device; nil until it has arrived.
     var place: FilePath?
     let reads = ReadQueue()

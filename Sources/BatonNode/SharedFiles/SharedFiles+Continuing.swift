@@ -40,29 +40,6 @@ extension SharedFiles {
         }
     }
 
-    /// This device's copy of a document that is fetched, whatever state of it that is: what it has need not be sent.
-    ///
-    /// The origin says where it is and what it is called, and hears the digests of what is there. So it must be the
-    /// file that the user accepted by its name. A rule may not have accepted it (see ``Handoff``). Small files do not
-    /// count (``BatonDocuments/OlderCopy/leastSharedSize``).
-    ///
-    /// - Parameters:
-    ///   - url: what the document's origin calls it, `baton-document:` with a place.
-    ///   - label: the document's name.
-    ///   - title: what the user has seen and accepted.
-    /// - Returns: `nil` where the user has seen another name, this device does not share the folder, has nothing of
-    ///   this name there, or a link leads out of it.
-    func olderCopy(of url: String, labelled label: DocumentLabel, accepted title: String) -> FilePath? {
-        guard case .document(let place?, _)? = FileURL(url) else { return nil }
-        let isAccepted = place.components.last == label.bytes && label.bytes.elementsEqual(title.utf8)
-        guard isAccepted else { return nil }
-        guard let found = roots.find(place) else { return nil }
-        switch found.kind {
-        case .file, .folder: return found.path
-        case .other, .missing, .outside: return nil
-        }
-    }
-
     private func translate(
         _ payload: WireActivityPayload, of device: String, takesLocal: Bool
     ) throws(HandoffError) -> Arrival {
@@ -78,11 +55,7 @@ extension SharedFiles {
                 guard payload.summary.kind == .document else {
                     throw HandoffError(.internal, "\(device) sent the place of a document that it does not offer")
                 }
-                if let place, takesLocal, arrival.localDocument == nil, let found = roots.find(place),
-                    case .file(let size) = found.kind
-                {
-                    arrival.localDocument = LocalDocument(path: found.path, size: size)
-                }
+                if let place, takesLocal, arrival.localDocument == nil { arrival.localDocument = roots.file(at: place) }
                 guard let local = arrival.localDocument else { return FileURL.document(nil, suffix: suffix).text }
                 return FileURL.path(local.path.bytes, suffix: suffix).text
             case .path, nil:
@@ -122,11 +95,12 @@ extension SharedRoots {
         return root.path(of: place)
     }
 
-    /// Finds the file or folder of this device at a place, in whatever state it is.
-    fileprivate func find(_ place: FileURL.Place) -> (path: FilePath, kind: FileLookup.Found)? {
-        guard let root = self[place.root], let kind = try? FileLookup.find(place.components, beneath: root.folder)
+    /// Finds the file of this device at a place, in whatever state it is.
+    fileprivate func file(at place: FileURL.Place) -> SharedFiles.LocalDocument? {
+        guard let root = self[place.root],
+            case .file(let size)? = try? FileLookup.find(place.components, beneath: root.folder)
         else { return nil }
-        return (root.path(of: place), kind)
+        return SharedFiles.LocalDocument(path: root.path(of: place), size: size)
     }
 }
 

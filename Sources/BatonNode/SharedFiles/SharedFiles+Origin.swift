@@ -28,14 +28,6 @@ extension SharedFiles {
         }
     }
 
-    /// The URL by which other devices know a document in a shared folder. They may have an older state of it.
-    ///
-    /// - Returns: nil if the document is in no shared folder.
-    func carriedURL(ofDocument path: FilePath) -> FileURL? {
-        guard let resolved = try? FileLookup.resolved(path) else { return nil }
-        return roots.place(of: resolved).map { .document($0, suffix: "") }
-    }
-
     private func translate(
         _ userInfo: WireDictionaryValue, document: DocumentSource?
     ) throws(HandoffError) -> (userInfo: WireDictionaryValue, document: DocumentSource?) {

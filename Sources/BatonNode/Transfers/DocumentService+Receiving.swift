@@ -17,8 +17,6 @@ struct DocumentDescription: Sendable {
     var identity = DocumentIdentity.unknown
     /// Which state of it, as its origin tells that; none where it does not.
     var version = FileVersion.none
-    /// Its address for devices that share its folder; empty if it is in no shared folder.
-    var sharedURL = ""
 }
 
 /// The purpose and the destination of a fetch.
@@ -35,8 +33,6 @@ struct DocumentOrder: Sendable {
     var naming = DocumentNaming.own
     /// Older copies of it on this device, which it is built upon.
     var copies = OlderCopies()
-    /// One more, which nobody has named.
-    var sharedCopy: FilePath?
     /// Whether this attempt builds upon copies, or upon anything else that is here.
     var usesCopies = true
     /// The rule that accepted it in place of the user, who then has seen no title.
@@ -93,8 +89,8 @@ extension DocumentService {
         let writer = try await withHandoffErrors {
             try await DocumentWriter.create(
                 tree, from: order.origin, in: order.folder, ledger: ledger, against: isTrusted ? copies.paths : [],
-                requiringCopies: !copies.wereOpened, sharedCopy: isTrusted ? order.sharedCopy : nil,
-                identity: description.identity, naming: order.naming, on: connection.loop)
+                requiringCopies: !copies.wereOpened, identity: description.identity, naming: order.naming,
+                on: connection.loop)
         }
         copies.noteOpened()
         do {
@@ -163,8 +159,7 @@ extension DocumentService {
                     tree: try await DocumentTree.received(
                         stream.records(of: WireDocumentEntry.self), room: room),
                     identity: DocumentIdentity(file: manifest.fileIdentity, place: manifest.placeIdentity),
-                    version: FileVersion(bytes: manifest.version) ?? .none,
-                    sharedURL: manifest.documentURL)
+                    version: FileVersion(bytes: manifest.version) ?? .none)
             } catch let error as DocumentError {
                 await stream.reset(.protocolError)
                 throw HandoffError(error)

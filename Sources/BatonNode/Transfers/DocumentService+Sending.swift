@@ -29,21 +29,11 @@ extension DocumentService {
                 until: { await stream.untilClosedOrCancelled() })
         }
         await offers.decide { $0.update(claimID) { $0.document = document } }
-        try await tell(document, at: await sharedPlace(of: source), on: stream)
-    }
-
-    /// The name of a document for devices that share its folder; `nil` if it is in no shared folder. A folder that
-    /// hangs is not waited for.
-    private func sharedPlace(of source: DocumentSource) async -> FileURL? {
-        try? await withDeadline(Self.sharedFolderDeadline, "the shared folders were not there") { [offers] in
-            await offers.files.carriedURL(ofDocument: source.path)
-        }
+        try await tell(document, on: stream)
     }
 
     /// Tells what a document consists of; who does not read it is not waited for.
-    private func tell(
-        _ document: ScannedDocument, at place: FileURL?, on stream: BatonTransport.Stream
-    ) async throws(HandoffError) {
+    private func tell(_ document: ScannedDocument, on stream: BatonTransport.Stream) async throws(HandoffError) {
         // Room for what waits to be sent, and for the record behind it.
         try await withHandoffErrors { try await stream.reserve(2 * BatonTransport.Stream.recordQueueBound) }
         try await stream.respond(
@@ -52,7 +42,6 @@ extension DocumentService {
                     $0.entries = UInt64(document.tree.entryCount)
                     $0.totalSize = document.tree.size
                     $0.leftOut = UInt64(document.leftOut.count)
-                    $0.documentURL = place?.text ?? ""
                     $0.fileIdentity = Data(document.identity.file)
                     $0.placeIdentity = Data(document.identity.place)
                     $0.version = Data(document.tree.version.bytes)

@@ -252,45 +252,6 @@ struct SharedFilesTests {
         }
     }
 
-    @Test("Of a document in the shared folder the other device has an older copy at the same place, and nowhere else")
-    func olderCopy() async throws {
-        let scene = try Scene()
-        for (name, url) in [
-            ("here/Docs/a b", "baton-document:///Documents/a%20b"),
-            ("here/Docs/inner", "baton-document:///Documents/inner"),
-            ("here/Docs", "baton-document:///Documents"),
-        ] {
-            let path = FilePath(scene.path + "/" + name)
-            #expect(await scene.origin.carriedURL(ofDocument: path)?.text == url)
-        }
-        try scene.link("here/Docs/leak", to: "../../elsewhere/out")
-        for name in ["elsewhere/out", "here/Docs/leak", "here/Docs/nothing"] {
-            #expect(await scene.origin.carriedURL(ofDocument: FilePath(scene.path + "/" + name)) == nil)
-        }
-        func copy(_ url: String, _ name: String? = nil, accepted title: String? = nil) async throws -> String? {
-            let name = name ?? url.split(separator: "/").last.map(String.init) ?? "x"
-            return await scene.continuing.olderCopy(
-                of: url, labelled: try DocumentLabel(Array(name.utf8)), accepted: title ?? name)?.string
-        }
-        // Nothing but what is called as the document is.
-        let place = "baton-document:///Documents/inner/c"
-        #expect(try await copy(place) == scene.path + "/there/Documents/inner/c")
-        #expect(try await copy(place, "film") == nil)
-        #expect(try await copy(place, accepted: "film") == nil)
-        #expect(try await copy("baton-document:///Documents/inner") == scene.path + "/there/Documents/inner")
-        #expect(try await copy("baton-document:///Documents/inner", "other") == nil)
-        #expect(try await copy("baton-document:///Documents", "Documents") == nil)
-        try scene.link("there/Documents/leak", to: "../../elsewhere/out")
-        for url in [
-            "", "baton-document:", "baton-document:///Documents/a%20b", "baton-document:///Documents/leak",
-            "baton-document:///Documents/../../elsewhere/out", "baton-document:///Music/c",
-            "baton-root:///Documents/inner/c", "file:///etc/passwd", "/etc/passwd",
-        ] {
-            #expect(try await copy(url, "c") == nil, "\(url)")
-            #expect(try await copy(url) == nil, "\(url)")
-        }
-    }
-
     @Test("The innermost of several folders counts, and the file is read again when it has changed")
     func roots() async throws {
         let scene = try Scene()

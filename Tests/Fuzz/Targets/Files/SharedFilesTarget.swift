@@ -70,15 +70,6 @@ enum SharedFilesTarget: FuzzTarget {
             default: fatalError("an application is given \(url)")
             }
         }
-        for pair in payload.userInfo.pairs {
-            guard case .document(let named?, _)? = FileURL(pair.value.url),
-                let label = named.components.last.flatMap({ try? DocumentLabel($0) })
-            else { continue }
-            let copy = wait { () async -> FilePath? in
-                await place.files.olderCopy(of: pair.value.url, labelled: label, accepted: label.description)
-            }
-            if let copy { checkPath(copy, of: pair.value.url, place) }
-        }
         if let local = arrival.localDocument {
             expect(takesLocal && isDocument, "a copy that nobody wanted")
             checkPath(local.path, of: local.path.string, place)
