@@ -13,15 +13,15 @@ import BatonProtocol
 /// The bound of a table stands with the table (``HandoffTable``, ``PeerTable``, ``PeerDirectory/watcherBound``), and
 /// the time for an answer stands where it is asked for. `QueryBudget` bounds discovery.
 struct NodeLimits: Sendable {
-    /// Ranges of a document that its receiver holds open at once, of one chunk each. There are 4 at first, so that some
-    /// are on their way while another is written, and up to 6 if the bandwidth-delay product asks for more. There are
-    /// fewer, down to parts of one, if other streams hold much of the connection's window.
+    /// Ranges of a document that its receiver holds open at once, of one chunk each: 4, so that some are on their way
+    /// while another is written. There are fewer, down to parts of one, if other streams hold much of the connection's
+    /// window.
     ///
     /// A range is opened by credit for a chunk's record, which is given when an earlier one has been verified, written
     /// and noted. So whatever ends a transfer, at most one chunk of each open range has to be sent again. Ranges are
     /// counted in bytes: several small or compressed chunks take the place of one. (Measured between lab hosts at
     /// 1 GB/s, in turns: 3 and 4 take 3 to 20 % less time than 2, and 6 no less than 4.)
-    static let openRanges = 4...6
+    static let openRanges = 4
 
     /// Of each connection. A stream begins with 64 KiB, so that three streams which nobody reads leave room for a
     /// fourth, also if the connection has only its floor of ``buffers``. A stream gets 1 MiB when some of it was read,
@@ -30,7 +30,6 @@ struct NodeLimits: Sendable {
         var limits = Limits()
         limits.initialStreamWindow = 64 << 10
         limits.activeStreamWindow = 1 << 20
-        limits.maximumStreamWindow = openRanges.upperBound * ChunkRecord.plainSize
         limits.initialConnectionWindow = 8 << 20
         return limits
     }()

@@ -33,13 +33,13 @@ extension TransportError {
     /// Maps the reason why a stream could not be opened.
     init(openError error: StreamOpenError) {
         switch error {
-        case .goingAway, .exhausted:
+        case .goingAway:
             self.init(.goingAway, "the connection is closing")
         case .dead(let error):
             self.init(connectionError: error)
         case .helloAwaited:
             self.init(.connectionLost, "the other side has not said hello")
-        case .tooManyStreams, .tooManyUnanswered, .outputFull:
+        case .tooMuchUnderWay:
             self.init(.limitExceeded, "too much is under way on this connection")
         case .messageTooLarge:
             self.init(.limitExceeded, "the request is over \(Limits.messageBytes) bytes")
@@ -49,7 +49,7 @@ extension TransportError {
     /// Maps the reason why a request could not be answered.
     init(respondError error: StreamRespondError) {
         switch error {
-        case .unknownStream, .notAwaitingAnswer:
+        case .notAwaitingAnswer:
             self = .streamClosed
         case .messageTooLarge:
             self.init(.limitExceeded, "the answer is over \(Limits.messageBytes) bytes")

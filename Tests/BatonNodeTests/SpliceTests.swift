@@ -22,7 +22,6 @@ struct SpliceTests {
         // The reader takes next to nothing unread, so that the rest waits in between.
         var limits = Limits()
         limits.initialStreamWindow = 16 << 10
-        limits.maximumStreamWindow = 16 << 10
         let (nearWriter, writer) = try await connectedPair(on: loop)
         let (nearReader, reader) = try await connectedPair(on: loop, limits: limits)
         let source = try await writer.open([])
@@ -70,7 +69,6 @@ struct SpliceTests {
         let part = ByteBudget(bytes: 4 << 20).part(reserved: 0, ceiling: 4 << 20)
         var limits = Limits()
         limits.initialStreamWindow = 16 << 10
-        limits.maximumStreamWindow = 16 << 10
         let (nearWriter, writer) = try await connectedPair(on: loop)
         let (nearReader, reader) = try await connectedPair(on: loop, limits: limits)
         let source = try await writer.open([])

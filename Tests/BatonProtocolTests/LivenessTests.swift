@@ -33,19 +33,6 @@ import Testing
         #expect(lone.session.nextTimeout() == lone.now + .seconds(15))
     }
 
-    @Test func theShortestRoundTripCounts() throws {
-        let lone = Lone(.dialer, hello: nil)
-        lone.receive(.hello())
-        for (milliseconds, shortest) in [(30, 30), (20, 20), (50, 20)] {
-            if !lone.hasOutput { lone.session.ping() }
-            let ping = try #require(lone.output().last)
-            #expect(ping.type == 8)
-            lone.wait(.milliseconds(milliseconds))
-            lone.receive(.pong(ping.number))
-            #expect(lone.session.roundTrip == .milliseconds(shortest))
-        }
-    }
-
     /// A PING that cannot even be written (the socket takes nothing) has the same deadline.
     @Test func anUnwrittenPingCounts() {
         let lone = Lone()
@@ -103,20 +90,5 @@ import Testing
         let lone = Lone()
         lone.receive(.ping(1), .ping(2))
         #expect(lone.error == .tooManyPings)
-    }
-
-    /// HELLO measures the round trip. Data measures it again, at most once a second.
-    @Test func dataMeasuresTheRoundTrip() throws {
-        let lone = Lone()
-        lone.receive(.open(1), .data(1, [1]))
-        #expect(!lone.output().contains { $0.type == 8 })
-        lone.wait(.seconds(1))
-        lone.receive(.data(1, [1]))
-        let ping = try #require(lone.output().first { $0.type == 8 })
-        lone.wait(.seconds(1))
-        lone.receive(.data(1, [1]))
-        #expect(!lone.output().contains { $0.type == 8 })
-        lone.receive(.pong(ping.number), .data(1, [1]))
-        #expect(lone.output().contains { $0.type == 8 })
     }
 }

@@ -26,8 +26,7 @@ import Testing
 
         // 32 RESETs wait, whose streams count as open: 128 more may be opened.
         for _ in 0..<128 { _ = try lone.session.open(Buffer(2), now: lone.now) }
-        #expect(!lone.canOpen)
-        #expect(throws: StreamOpenError.tooManyStreams) { try lone.session.open(Buffer(2), now: lone.now) }
+        #expect(throws: StreamOpenError.tooMuchUnderWay) { try lone.session.open(Buffer(2), now: lone.now) }
         _ = lone.output()
 
         for (turn, id) in ids.dropFirst(Self.burst).enumerated() {
@@ -37,7 +36,9 @@ import Testing
             #expect((.milliseconds(41)...(.milliseconds(42))).contains(waited), "turn \(turn): \(waited)")
             #expect(lone.output() == [.reset(id.rawValue, 1)])
             #expect(lone.takeEvents() == [.closed(id)])
-            #expect(lone.canOpen)
+            // Its place is free.
+            _ = try lone.session.open(Buffer(3), now: lone.now)
+            _ = lone.output()
         }
         // No RESET waits, so the next timeout is that of liveness.
         #expect(try #require(lone.nextTimeout) > lone.now + .seconds(5))
@@ -58,7 +59,7 @@ import Testing
         lone.session.finish(id)
         lone.session.reset(id, code: .refused)
         lone.session.consumed(id, 100, now: lone.now)
-        #expect(throws: StreamRespondError.unknownStream) { try lone.session.respond(id, Buffer(1)) }
+        #expect(throws: StreamRespondError.notAwaitingAnswer) { try lone.session.respond(id, Buffer(1)) }
         lone.receive(.credit(id.rawValue, 2 << 20), .credit(0, 4 << 20))
         #expect(!lone.hasOutput && lone.takeEvents().isEmpty)
         lone.timeout()
@@ -178,8 +179,7 @@ import Testing
         let sender = Lone(.dialer, limits: limits)
         let end = sender.now + .seconds(seconds)
         while sender.now < end {
-            while sender.session.canOpen {
-                let id = try sender.session.open(Buffer(1), now: sender.now)
+            while let id = try? sender.session.open(Buffer(1), now: sender.now) {
                 _ = sender.outputBytes()
                 sender.session.reset(id, code: .cancelled)
                 _ = sender.outputBytes()
@@ -214,8 +214,7 @@ import Testing
         var opened: [StreamID] = []
         let end = pair.now + .seconds(60)
         while opened.count < 3000, pair.now < end {
-            while pair.dialer.canOpen {
-                let id = try pair.dialer.session.open(Buffer(1), now: pair.now)
+            while let id = try? pair.dialer.session.open(Buffer(1), now: pair.now) {
                 opened.append(id)
                 if Bool.random(using: &generator) {
                     pair.dialer.session.send(id, Buffer(repeating: 1, count: .random(in: 1...2000, using: &generator)))
@@ -236,6 +235,6 @@ import Testing
             if case .closed(let id) = event { counts[id, default: 0] += 1 }
         }
         #expect(opened.allSatisfy { closed[$0] == 1 }, "seed \(seed)")
-        #expect(pair.dialer.canOpen, "seed \(seed)")
+        #expect(throws: Never.self, "seed \(seed)") { try pair.dialer.session.open(Buffer(1), now: pair.now) }
     }
 }

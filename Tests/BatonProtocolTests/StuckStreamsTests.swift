@@ -14,7 +14,6 @@ import Testing
         var limits = Limits()
         limits.initialStreamWindow = first
         limits.activeStreamWindow = .random(in: 0...connection, using: &generator)
-        limits.maximumStreamWindow = .random(in: first...2 * connection, using: &generator)
         limits.maximumConnectionWindow = connection
         limits.initialConnectionWindow = .random(in: least...connection, using: &generator)
         return limits

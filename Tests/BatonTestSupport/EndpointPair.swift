@@ -29,8 +29,6 @@ package final class Endpoint {
 
     /// Whether the session has no stream.
     package var isIdle: Bool { session.isIdle }
-    /// Whether the session could open a stream.
-    package var canOpen: Bool { session.canOpen }
 
     init(session: consuming Session) {
         self.session = session

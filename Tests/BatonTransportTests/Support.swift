@@ -68,7 +68,6 @@ extension Limits {
     static func windows(stream: Int, connection: Int) -> Limits {
         var limits = patient
         limits.initialStreamWindow = stream
-        limits.maximumStreamWindow = stream
         limits.initialConnectionWindow = connection
         limits.maximumConnectionWindow = connection
         return limits

@@ -204,7 +204,7 @@ extension DocumentService {
                     $0.pieceSize = UInt64(pieceSize?.average ?? 0)
                     $0.takesCompressed = true
                     if version != .none { $0.version = Data(version.bytes) }
-                }, open: NodeLimits.openRanges.lowerBound, from: connection)
+                }, open: NodeLimits.openRanges, from: connection)
             let upstream = UpstreamWriter(stream, of: report, deadline: stallDeadline)
             do {
                 if pieceSize != nil {

@@ -20,8 +20,6 @@ package struct PeerHello: Sendable, Hashable {
     package var version: UInt16 = spokenVersion
     /// The lowest protocol version the sender speaks.
     package var minimumVersion: UInt16 = spokenVersion
-    /// Feature bits. A feature is in use when both sides set its bit; unknown bits are ignored.
-    package var features: UInt64
     /// The number of the account's revocation list that the sender holds; 0 if there is none (local socket).
     package var revocationNumber: UInt64
     /// The largest DATA payload the sender of the HELLO accepts, in bytes; at least 16 KiB.
@@ -37,8 +35,7 @@ package struct PeerHello: Sendable, Hashable {
     package var streamCredit: UInt64
 
     /// The hello of a session with these limits.
-    init(limits: Limits, features: UInt64, revocationNumber: UInt64) {
-        self.features = features
+    init(limits: Limits, revocationNumber: UInt64) {
         self.revocationNumber = revocationNumber
         dataFrameBytes = UInt32(limits.dataFrameBytes)
         openStreams = UInt32(limits.openStreams)
@@ -62,7 +59,7 @@ package struct PeerHello: Sendable, Hashable {
         guard version >= Self.spokenVersion else { throw .peerTooOld(version) }
         guard minimumVersion <= Self.spokenVersion else { throw .peerTooNew(minimumVersion) }
         guard payload.count >= Self.size else { throw .helloMalformed }
-        features = base.loadBigEndian(at: 8, as: UInt64.self)
+        // Offset 8 holds eight bytes of feature bits, of which this version has none.
         revocationNumber = base.loadBigEndian(at: 16, as: UInt64.self)
         dataFrameBytes = base.loadBigEndian(at: 24, as: UInt32.self)
         openStreams = base.loadBigEndian(at: 28, as: UInt32.self)
@@ -90,7 +87,7 @@ package struct PeerHello: Sendable, Hashable {
         pointer.storeBigEndian(Self.magic, at: 0)
         pointer.storeBigEndian(version, at: 4)
         pointer.storeBigEndian(minimumVersion, at: 6)
-        pointer.storeBigEndian(features, at: 8)
+        pointer.storeBigEndian(UInt64(0), at: 8)
         pointer.storeBigEndian(revocationNumber, at: 16)
         pointer.storeBigEndian(dataFrameBytes, at: 24)
         pointer.storeBigEndian(openStreams, at: 28)

@@ -76,29 +76,22 @@ package enum ConnectionError: Error, Sendable, Hashable {
 
 /// The reason why a stream could not be opened. The connection is unchanged.
 package enum StreamOpenError: Error, Sendable, Hashable {
-    /// A GOAWAY was sent or received: use another connection.
+    /// A GOAWAY was sent or received, or all ids are used: use another connection.
     case goingAway
     /// The connection has failed.
     case dead(ConnectionError)
     /// The peer's HELLO has not come. Before it, an acceptor may open no stream, and a dialer only a few.
     case helloAwaited
-    /// The peer allows no more open streams at present: wait for `Event.closed`.
-    case tooManyStreams
-    /// The peer allows no more unanswered requests at present: wait for `Event.responded` or `Event.closed`.
-    case tooManyUnanswered
+    /// The peer allows no more open streams or unanswered requests at present, or too many control frames wait to be
+    /// written. Drain the output, and wait for an event.
+    case tooMuchUnderWay
     /// The request is longer than `Limits.messageBytes`.
     case messageTooLarge
-    /// Too many control frames wait to be written: drain the output first.
-    case outputFull
-    /// All ids of this connection are used: use another connection.
-    case exhausted
 }
 
 /// The reason why a request could not be answered. The stream is unchanged.
 package enum StreamRespondError: Error, Sendable, Hashable {
-    /// The stream is gone: reset, closed, or never opened.
-    case unknownStream
-    /// The stream was opened by this side, or is already answered.
+    /// The stream is gone, was opened by this side, or is already answered.
     case notAwaitingAnswer
     /// The response is longer than `Limits.messageBytes`.
     case messageTooLarge

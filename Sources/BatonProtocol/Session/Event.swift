@@ -16,9 +16,6 @@ package enum Event: Sendable, Hashable {
     /// The peer reset the stream with a code that keeps what came before (`ApplicationErrorCode.keepsInput`): nothing
     /// more can be sent, and what was delivered is to be consumed. `closed` follows when it is.
     case stopped(StreamID, ApplicationErrorCode)
-    /// Bytes may be queued. The queue fell to the low-water mark or became empty, or credit arrived after there was
-    /// none.
-    case writable(StreamID)
     /// Both directions are done and all bytes are consumed; the stream no longer counts as open. The last event of a
     /// stream. A connection that fails sends none.
     case closed(StreamID)

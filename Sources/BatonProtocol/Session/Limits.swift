@@ -29,9 +29,6 @@ package struct Limits: Sendable, Hashable {
     /// less a frame's header, so that frame and header fill four TLS records. Smaller is fairer, larger is cheaper.
     package var sliceBytes = 65_536 - FrameHeader.size
 
-    /// The largest number of slices that a stream sends at its turn: see ``Session/setWeight(_:of:)``.
-    package static let maximumWeight = 8
-
     /// Streams that the peer may have open at a time. Default 128; an acceptor grants at least 8, and 0 forbids the
     /// peer of a dialer to open any. About 0.5 KiB each.
     package var openStreams = 128
@@ -48,20 +45,15 @@ package struct Limits: Sendable, Hashable {
     /// known.
     package var initialStreamWindow = 1 << 20
 
-    /// The size of a stream's window as soon as some of its bytes are consumed, in bytes. Default 0: it grows with the
-    /// bandwidth-delay product alone. It is at most half of what the other streams leave of the connection's window.
+    /// The size of a stream's window as soon as some of its bytes are consumed, in bytes. Default 0: the first size
+    /// stays. It is at most half of what the other streams leave of the connection's window.
     package var activeStreamWindow = 0
-
-    /// The size to which a stream's window grows with the bandwidth-delay product, in bytes. Default 4 MiB: 1 Gbit/s at
-    /// 15 ms, with the factor 2 that growth aims at. It is at most half of what the other streams leave of the
-    /// connection's window.
-    package var maximumStreamWindow = 4 << 20
 
     /// Credit of the connection at its start, in bytes. Default 4 MiB.
     package var initialConnectionWindow = 4 << 20
 
-    /// The size to which the connection's window grows, in bytes. Default 16 MiB, which is the worst-case memory for
-    /// received data. Stops any number of streams from adding up.
+    /// The size to which the connection's window grows with those of its streams, in bytes. Default 16 MiB, which is
+    /// the worst-case memory for received data. Stops any number of streams from adding up.
     ///
     /// Streams whose bytes nobody consumes do not stop another one, however far their windows have grown. Three such
     /// streams leave a fourth its credit if this size and `initialConnectionWindow` are at least four times
@@ -127,10 +119,6 @@ package struct Limits: Sendable, Hashable {
     /// s. Stops a peer that keeps a connection alive by not reading.
     package var closeDeadline: Duration = .seconds(2)
 
-    /// Queued bytes of a stream at which `Event.writable` asks for more. Default 256 KiB. Not a bound: it keeps the
-    /// link busy while the driver refills.
-    package var writableLowWater = 256 << 10
-
     /// Makes the defaults.
     package init() {}
 
@@ -139,7 +127,7 @@ package struct Limits: Sendable, Hashable {
         precondition(
             (Self.leastDataFrameBytes...(16 << 20)).contains(dataFrameBytes), "dataFrameBytes lies in 16 KiB...16 MiB")
         precondition(sliceBytes > 0, "sliceBytes is positive")
-        for window in [initialStreamWindow, maximumStreamWindow, initialConnectionWindow, maximumConnectionWindow] {
+        for window in [initialStreamWindow, initialConnectionWindow, maximumConnectionWindow] {
             precondition((1...(1 << 40)).contains(window), "windows lie in 1 byte...1 TiB")
         }
         precondition((0...(1 << 40)).contains(activeStreamWindow), "activeStreamWindow lies in 0...1 TiB")

@@ -64,6 +64,8 @@ package struct Session: ~Copyable {
 
     var sendWindow = SendWindow(limit: 0)
     var receiveWindow: ReceiveWindow
+    /// The size to which `receiveWindow` grows.
+    var maximumWindow: Int
     var isCreditQueued = false
     /// Bytes of sent DATA that have not refunded the peer's budget for CREDIT yet: see ``Limits/credits``.
     var unrefundedData = 0
@@ -79,22 +81,20 @@ package struct Session: ~Copyable {
     /// - Parameters:
     ///   - role: the side of the connection.
     ///   - limits: the bounds of this side. HELLO states those that the peer must know.
-    ///   - features: the feature bits of HELLO.
     ///   - revocationNumber: the number of the revocation list held, 0 if there is none.
     ///   - now: the present; the deadline of the peer's HELLO counts from it.
     package init(
-        role: Role, limits: Limits = Limits(), features: UInt64 = 0, revocationNumber: UInt64 = 0, now: Instant
+        role: Role, limits: Limits = Limits(), revocationNumber: UInt64 = 0, now: Instant
     ) {
         limits.check(for: role)
         self.role = role
         self.limits = limits
         present = now
-        hello = PeerHello(limits: limits, features: features, revocationNumber: revocationNumber)
+        hello = PeerHello(limits: limits, revocationNumber: revocationNumber)
         phase = .awaitingHello(deadline: now + limits.helloDeadline)
         streams = SessionStreamTable(role: role)
-        receiveWindow = ReceiveWindow(
-            initial: limits.initialConnectionWindow, maximum: limits.maximumConnectionWindow,
-            parts: Self.connectionWindowParts, now: now)
+        receiveWindow = ReceiveWindow(size: limits.initialConnectionWindow, parts: Self.connectionWindowParts)
+        maximumWindow = max(limits.initialConnectionWindow, limits.maximumConnectionWindow)
         liveness = Liveness(now: now)
         buckets = Buckets(
             resets: TokenBucket(limits.resets, now: now), sentResets: TokenBucket(limits.sentResets, now: now),
@@ -113,17 +113,7 @@ package struct Session: ~Copyable {
     }
 
     /// The next event, nil if none waits.
-    package mutating func nextEvent() -> Event? {
-        guard let event = events.popFirst() else { return nil }
-        switch event {
-        case .writable(let id):
-            streams[id]?.isWritableReported = false
-        case .helloReceived, .opened, .responded, .finished, .reset, .stopped, .closed, .goAwayReceived, .drained,
-            .dead:
-            break
-        }
-        return event
-    }
+    package mutating func nextEvent() -> Event? { events.popFirst() }
 
     /// Moves the session's time forward.
     mutating func advance(to now: Instant) {
@@ -213,7 +203,7 @@ package struct Session: ~Copyable {
     /// Counts bytes as consumed for the connection, and grants credit if that is due.
     mutating func returnCredit(_ count: Int) {
         guard count > 0 else { return }
-        receiveWindow.grow(to: receiveWindow.consume(count, now: present, roundTrip: liveness.roundTrip))
+        receiveWindow.consume(count)
         queueConnectionCreditIfDue()
     }
 

@@ -14,7 +14,6 @@ extension Session {
         case .accepted where stream.isAborted:
             discard(header.length)
         case .accepted:
-            if liveness.isProbeDue(now: present) { enqueue(.ping(liveness.beginPing(now: present))) }
             if header.length > 0 { input = .data(header.stream, remaining: header.length) }
         case .creditExceeded:
             throw .creditExceeded(header.stream)
@@ -44,7 +43,7 @@ extension Session {
         case .end: try receiveEnd(id)
         case .reset: try receiveReset(id, ApplicationErrorCode(rawValue: payload.loadBigEndian(at: 0)))
         case .ping: try receivePing(payload.loadBigEndian(at: 0))
-        case .pong: if !liveness.answered(token: payload.loadBigEndian(at: 0), now: present) { try chargeEmpty() }
+        case .pong: if !liveness.answered(token: payload.loadBigEndian(at: 0)) { try chargeEmpty() }
         case .goAway:
             try receiveGoAway(
                 StreamID(rawValue: payload.loadBigEndian(at: 0)),
@@ -65,8 +64,6 @@ extension Session {
         phase = .established
         _ = sendWindow.raise(to: hello.connectionCredit)
         report(.helloReceived(hello))
-        // The link is idle now, so the round trip is measured without a queue.
-        ping()
         // Streams that were opened before the HELLO get their first credit.
         for stream in streams.all.sorted(by: { $0.id < $1.id }) { raise(stream, to: hello.streamCredit) }
     }
@@ -112,10 +109,8 @@ extension Session {
     /// Raises the credit of a stream. Returns false if the offset allows nothing new.
     @discardableResult
     private mutating func raise(_ stream: SessionStream, to offset: UInt64) -> Bool {
-        let wasBlocked = stream.sendWindow.available == 0
         guard stream.sendWindow.raise(to: offset) else { return false }
         scheduleIfSendable(stream)
-        if wasBlocked { reportWritable(stream) }
         return true
     }
 
@@ -210,13 +205,6 @@ extension Session {
         guard !stream.isAborted else { return }
         report(.reset(stream.id, .protocolError))
         if stream.countsAsOpen { abort(stream, .protocolError) } else { abandon(stream) }
-    }
-
-    /// Reports `writable`, at most once until the driver has taken the event.
-    mutating func reportWritable(_ stream: SessionStream) {
-        guard !stream.isWritableReported, !stream.isAborted else { return }
-        stream.isWritableReported = true
-        report(.writable(stream.id))
     }
 }
 

@@ -72,7 +72,6 @@ extension Session {
             begin(.credit, .connection, 8, base, &position).storeBigEndian(offset, at: 0)
         case .ping(let token):
             begin(.ping, .connection, 8, base, &position).storeBigEndian(token, at: 0)
-            liveness.written(now: present)
         case .pong(let token):
             isPongQueued = false
             begin(.pong, .connection, 8, base, &position).storeBigEndian(token, at: 0)
@@ -129,9 +128,8 @@ extension Session {
         to base: UnsafeMutableRawPointer, capacity: Int, at position: inout Int
     ) -> Bool {
         guard let peer, sendWindow.available > 0, let stream = ring.first else { return false }
-        let turn = stream.turnLeft ?? limits.sliceBytes * stream.weight
-        let wanted = min(
-            stream.sendable, sendWindow.available, turn, limits.sliceBytes, Int(clamping: peer.dataFrameBytes))
+        let turn = stream.turnLeft ?? limits.sliceBytes
+        let wanted = min(stream.sendable, sendWindow.available, turn, Int(clamping: peer.dataFrameBytes))
         let room = capacity - position - FrameHeader.size
         // A short frame at the end of a nearly full output costs more than the next output's first frame.
         guard room >= min(wanted, 4096) || (position == 0 && room > 0) else { return false }
@@ -139,7 +137,6 @@ extension Session {
         // A turn is not cut for a small rest. The rest would become a frame of its own, and shift the next turn so that
         // this one is cut as well, and so on for every output.
         guard length == wanted || wanted - length >= 4096 || position == 0 else { return false }
-        let queuedBefore = stream.queuedBytes
         stream.copyQueued(length, to: begin(.data, stream.id, length, base, &position))
         sendWindow.send(length)
         refundCredits(for: length)
@@ -153,13 +150,7 @@ extension Session {
             ring.popFirst()
             if stream.sendable > 0 { ring.append(stream) } else { stream.isInRing = false }
         }
-        if stream.isEndDue {
-            enqueue(.end(stream.id))
-        } else if stream.queuedBytes == 0
-            || (queuedBefore > limits.writableLowWater && stream.queuedBytes <= limits.writableLowWater)
-        {
-            reportWritable(stream)
-        }
+        if stream.isEndDue { enqueue(.end(stream.id)) }
         return true
     }
 }

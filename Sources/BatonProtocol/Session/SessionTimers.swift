@@ -33,8 +33,8 @@ extension Session {
         }
     }
 
-    /// Sends a PING, which checks that the peer lives and measures the round trip, unless one is unanswered.
-    package mutating func ping() {
+    /// Sends a PING, which checks that the peer lives, unless one is unanswered.
+    mutating func ping() {
         guard peer != nil, failure == nil, !liveness.isPinging else { return }
         enqueue(.ping(liveness.beginPing(now: present)))
     }

@@ -44,9 +44,6 @@ struct SessionStreamTable {
     /// The stream of a frame from the peer, aborted or not.
     func known(_ id: StreamID) -> SessionStream? { streams[id] ?? aborted[id] }
 
-    /// Whether this side has used up its ids.
-    var isExhausted: Bool { nextLocal > UInt64(UInt32.max) }
-
     func absence(of id: StreamID) -> Absence {
         let wasUsed = role.opens(id) ? UInt64(id.rawValue) < nextLocal : id <= highestPeer
         return wasUsed ? .forgotten : .idle
@@ -54,9 +51,9 @@ struct SessionStreamTable {
 
     /// Uses the next id of this side, nil if all are used.
     mutating func useLocal() -> StreamID? {
-        guard !isExhausted else { return nil }
-        defer { nextLocal += 2 }
-        return StreamID(rawValue: UInt32(truncatingIfNeeded: nextLocal))
+        guard let id = UInt32(exactly: nextLocal) else { return nil }
+        nextLocal += 2
+        return StreamID(rawValue: id)
     }
 
     /// Adds a stream that this side opens.

@@ -76,8 +76,6 @@ extension Connection {
             fail(state, with: .reset(code))
         case .stopped(let id, let code):
             streams[id]?.stop(.reset(code))
-        case .writable:
-            break
         case .closed(let id):
             if streams[id]?.isAbandoned == true { streams.remove(id) }
             closedWaiters.wakeAll()

@@ -51,7 +51,6 @@ extension Limits {
         var limits = Limits()
         limits.idleInterval = nil
         limits.initialStreamWindow = 256 << 10
-        limits.maximumStreamWindow = 512 << 10
         limits.initialConnectionWindow = 512 << 10
         limits.maximumConnectionWindow = 1 << 20
         return limits

@@ -126,7 +126,7 @@ struct SessionModel {
             expect(sent[0] ?? 0 <= credit[0] ?? 0, "more was sent on the connection than the peer allowed")
         case 5:
             let initial = UInt64(frame.stream == 0 ? limits.initialConnectionWindow : limits.initialStreamWindow)
-            let maximum = UInt64(frame.stream == 0 ? limits.maximumConnectionWindow : limits.maximumStreamWindow)
+            let maximum = UInt64(frame.stream == 0 ? limits.maximumConnectionWindow : limits.activeStreamWindow)
             let offset = frame.number(0..<8)
             expect(offset > granted[frame.stream] ?? initial, "CREDIT that allows nothing new")
             // DATA that went to no application counts as well, so the bound of the connection is what was received.
@@ -172,8 +172,6 @@ struct SessionModel {
             }
         case .reset(let id, _), .stopped(let id, _):
             change(id) { $0.isReset = true }
-        case .writable(let id):
-            change(id) { _ in }
         case .closed(let id):
             expect(lives[id.rawValue]?.isClosed == false, "stream \(id) was closed twice, or never opened")
             lives[id.rawValue]?.isClosed = true
@@ -189,7 +187,7 @@ struct SessionModel {
     private func isAboutPeer(_ event: Event) -> Bool {
         switch event {
         case .opened, .responded, .finished, .stopped, .goAwayReceived: true
-        case .helloReceived, .reset, .writable, .closed, .drained, .dead: false
+        case .helloReceived, .reset, .closed, .drained, .dead: false
         }
     }
 

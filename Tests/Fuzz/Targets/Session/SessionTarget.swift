@@ -84,11 +84,10 @@ enum SessionTarget: FuzzTarget {
             limits.unansweredRequests = 8
             limits.unreadStreams = 4
             limits.initialStreamWindow = 3000
-            limits.maximumStreamWindow = 12_000
+            limits.activeStreamWindow = 12_000
             limits.initialConnectionWindow = 8000
             limits.maximumConnectionWindow = 24_000
             limits.queuedControlFrames = 24
-            limits.writableLowWater = 5000
         }
         if choice & 2 != 0 {
             let wide = Budget(burst: 100_000, perSecond: 1000)
