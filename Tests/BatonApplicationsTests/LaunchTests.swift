@@ -74,7 +74,7 @@ struct ProcessLaunchTests {
         let ending = Mutex<[ApplicationLauncher.Ending]>([])
         let place = try await desk.launcher(["NOTIFY_SOCKET": "/run/x"]).launch(
             desk.manifest(["editor", "a b", "$HOME", "*", "", "é"]), adding: ["BATON_ACTIVITY_TYPE": "org.example.a"]
-        ) { end, _ in
+        ) { end in
             ending.withLock { $0.append(end) }
         }
         guard case .process(let process) = place else {
@@ -98,46 +98,6 @@ struct ProcessLaunchTests {
         #expect(ending.withLock { $0 } == [.exited(7)])
         // Reaped: nothing is left of it, not even a zombie.
         #expect(!FileManager.default.fileExists(atPath: "/proc/\(process)"))
-    }
-
-    @Test("the last lines that it wrote to standard error are told with its end")
-    func errorOutput() async throws {
-        let desk = try Desk()
-        try desk.folder.program(
-            "bin/editor",
-            """
-            yes 'a line that is lost' | head -n 100000 >&2
-            printf 'first\\n\\n\\033[1msecond\\033[0m\\n' >&2
-            printf '%0300d\\n' 7 >&2
-            # A child that goes on with it is not waited for.
-            sleep 30 &
-            echo $! > "$HOME/../child"
-            exit 4
-            """)
-        let ends = Mutex<[(ApplicationLauncher.Ending, [String])]>([])
-        _ = try await desk.launcher().launch(desk.manifest(["editor"])) { ending, lines in
-            ends.withLock { $0.append((ending, lines)) }
-        }
-        try await eventually("its end is told") { ends.withLock { $0.count == 1 } }
-        let child = try #require(desk.folder.read("child").flatMap { Int32($0.dropLast()) })
-        #expect(kill(child, SIGKILL) == 0)
-        #expect(ends.withLock { $0[0].0 } == .exited(4))
-        #expect(ends.withLock { $0[0].1 } == [])
-
-        try desk.folder.program(
-            "bin/editor",
-            """
-            yes 'a line that is lost' | head -n 100000 >&2
-            printf 'first\\n\\n\\033[1msecond\\033[0m\\n' >&2
-            printf '%0300d\\n' 7 >&2
-            exit 5
-            """)
-        _ = try await desk.launcher().launch(desk.manifest(["editor"])) { ending, lines in
-            ends.withLock { $0.append((ending, lines)) }
-        }
-        try await eventually("its end is told") { ends.withLock { $0.count == 2 } }
-        #expect(ends.withLock { $0[1].0 } == .exited(5))
-        #expect(ends.withLock { $0[1].1 } == ["first", "[1msecond[0m", String(repeating: "0", count: 200)])
     }
 
     @Test("a program that is not there, cannot be run, or is none, is told apart")

@@ -334,17 +334,14 @@ struct ApplicationsTests {
         #expect(ContinuousClock.now - began < .seconds(35))
     }
 
-    @Test("The standard error of a program that fails is said, and its next launch is a new one")
-    func errorOutput() async throws {
+    @Test("After a program that fails the next launch is a new one")
+    func failsTwice() async throws {
         let scene = try await Scene(launchDeadline: .seconds(60))
-        try scene.install(
-            "org.example.short", command: ["sh", "-c", "echo cannot open display >&2; echo no >&2; exit 1"])
+        try scene.install("org.example.short", command: ["sh", "-c", "exit 1"])
         let short = try #require(await scene.chosen(activity()))
         for _ in 1...2 {
             let failure = await error(scene, short)
-            #expect(
-                failure?.message.hasSuffix("its exit status is 1; it wrote “cannot open display”, “no”") == true,
-                "\(failure as Any)")
+            #expect(failure?.message.hasSuffix("its exit status is 1") == true, "\(failure as Any)")
         }
     }
 

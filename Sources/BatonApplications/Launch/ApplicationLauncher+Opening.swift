@@ -138,8 +138,8 @@ extension ApplicationLauncher {
         let (endings, continuation) = AsyncStream.makeStream(of: Ending.self, bufferingPolicy: .bufferingNewest(1))
         _ = try await DetachedProcess.start(
             Command(program: program, arguments: [target]),
-            environment: LaunchEnvironment.make(environment, adding: [:]), home: home, search
-        ) { ending, _ in
+            environment: LaunchEnvironment.make(environment, adding: [:]), home: home
+        ) { ending in
             continuation.yield(ending)
             continuation.finish()
         }

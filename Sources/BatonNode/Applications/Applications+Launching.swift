@@ -53,12 +53,12 @@ extension Applications {
         if let application = running(identifier, of: team, continuing: declared) { return application }
         if let failure = launch.failure { throw failure }
         guard !Task.isCancelled else { throw HandoffError(.cancelled, "the handoff was cancelled") }
-        var said: [String] = []
-        if case .unit(let unit)? = launch.place { said = await launcher.lastLines(ofUnit: unit) }
-        throw HandoffError(
-            .applicationNotStarted,
-            "\(candidate.name) was launched and did not register within \(launchDeadline.components.seconds) s"
-                + quotation(of: said))
+        var message = "\(candidate.name) was launched and did not register within \(launchDeadline.components.seconds) s"
+        if case .unit(let unit)? = launch.place {
+            let said = await launcher.lastLines(ofUnit: unit)
+            if !said.isEmpty { message += "; it wrote " + said.map { "“\($0)”" }.joined(separator: ", ") }
+        }
+        throw HandoffError(.applicationNotStarted, message)
     }
 
     private func begin(_ launch: Launch, of candidate: ApplicationChoice.Candidate, for type: String) async {
@@ -66,15 +66,10 @@ extension Applications {
         logger.info("launching \(identifier)")
         func fail(_ message: String) { end(launch, of: identifier, because: message) }
         do {
-            let place = try await startInstalled(identifier, for: type) {
-                [logger] ending, said in
-                let hasFailed = ending != .exited(0)
-                logger.log(
-                    level: hasFailed && !said.isEmpty ? .notice : .info,
-                    "\(identifier) has ended: \(ending.sentence)\(quotation(of: said))")
-                guard hasFailed else { return }
-                let message =
-                    "\(name) was launched and ended without registering: \(ending.sentence)\(quotation(of: said))"
+            let place = try await startInstalled(identifier, for: type) { [logger] ending in
+                logger.info("\(identifier) has ended: \(ending.sentence)")
+                guard ending != .exited(0) else { return }
+                let message = "\(name) was launched and ended without registering: \(ending.sentence)"
                 ControlLoop.execute { self.end(launch, of: identifier, because: message) }
             }
             launch.place = place
@@ -94,7 +89,7 @@ extension Applications {
     @StorageThread
     private func startInstalled(
         _ identifier: String, for type: String,
-        onEnd: @escaping @Sendable (ApplicationLauncher.Ending, [String]) -> Void
+        onEnd: @escaping @Sendable (ApplicationLauncher.Ending) -> Void
     ) async throws(LaunchError) -> ApplicationLauncher.Place? {
         guard let manifest = registry.installed()[identifier] else { return nil }
         return try await launcher.launch(manifest, adding: ["BATON_ACTIVITY_TYPE": type], onEnd: onEnd)
@@ -107,9 +102,4 @@ extension Applications {
         launch.failure = message.map { HandoffError(.applicationNotStarted, $0) }
         arrivals.wake(identifier)
     }
-}
-
-/// A program's standard error, as the end of a sentence.
-func quotation(of lines: [String]) -> String {
-    lines.isEmpty ? "" : "; it wrote " + lines.map { "“\($0)”" }.joined(separator: ", ")
 }
