@@ -15,7 +15,7 @@ struct OpenRangesTests {
     /// The receiver's side of a transfer takes a record, and the next one when that is verified, written and noted.
     @Test(
         "One chunk of each open range is on its way, and another range opens when a chunk is there",
-        arguments: [1, NodeLimits.openRanges])
+        arguments: [NodeLimits.openRanges, 6])
     func credit(_ open: Int) async throws {
         // The second end's limits are the receiver's.
         let limits = NodeLimits().session

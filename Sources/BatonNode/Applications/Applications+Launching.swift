@@ -53,7 +53,8 @@ extension Applications {
         if let application = running(identifier, of: team, continuing: declared) { return application }
         if let failure = launch.failure { throw failure }
         guard !Task.isCancelled else { throw HandoffError(.cancelled, "the handoff was cancelled") }
-        var message = "\(candidate.name) was launched and did not register within \(launchDeadline.components.seconds) s"
+        let seconds = launchDeadline.components.seconds
+        var message = "\(candidate.name) was launched and did not register within \(seconds) s"
         if case .unit(let unit)? = launch.place {
             let said = await launcher.lastLines(ofUnit: unit)
             if !said.isEmpty { message += "; it wrote " + said.map { "“\($0)”" }.joined(separator: ", ") }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonApplications
+
 package import struct SystemPackage.FilePath
 
 /// A folder that other devices of the account have as well, under the same name: what is in it needs no transfer.
@@ -53,15 +55,7 @@ package struct SharedRoots: Sendable, Hashable {
     /// Whether a name can be one of a root: 1 to 64 letters, digits, dots, hyphens and underscores, without a dot in
     /// front.
     package static func isName(_ name: String) -> Bool {
-        (1...nameBound).contains(name.utf8.count) && !name.hasPrefix(".")
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
+        (1...nameBound).contains(name.utf8.count) && !name.hasPrefix(".") && DottedName.isPlain(name)
     }
 
     /// - Returns: `nil` for an empty line or a comment.
