@@ -74,7 +74,7 @@ enum HandoffRendering {
         }
         try print(state, isJSON: isJSON)
         guard change == .off, let application = subject.application?.text else { return }
-        var registry = try RegistryAccess.registry()
+        let registry = try RegistryAccess.registry()
         if !registry.installed().applications.contains(where: { $0.identifier == application }) {
             Output.complain(
                 "no application \(SafeText.escaped(application)) is registered here; Handoff is off for one that will"

@@ -12,11 +12,11 @@ struct DesktopEntryTests {
 
     private static func read(
         _ text: String, id: String = "org.example.editor.desktop", language: String = ""
-    ) throws -> DesktopApplication? {
+    ) throws -> ApplicationManifest? {
         let folder = try ScratchFolder("applications")
         defer { folder.remove() }
         return try DesktopApplication.read(
-            try folder.write(text, to: id), id: id, locale: DesktopLocale(environment: ["LANG": language]))
+            try folder.write(text, to: id), id: id, in: DesktopEntryFolders(environment: ["LANG": language]))
     }
 
     @Test("groups, comments, spaces, escapes and lists")
@@ -103,16 +103,15 @@ struct DesktopEntryTests {
             Name[de]=Schreiber
             Exec=editor %F
             Terminal=true
-            TryExec=editor
+            TryExec=/bin/sh
             X-Baton-Types=org.example.view;org.example.edit;
             X-Baton-Documents=org.example.edit:txt,MD;
             X-Baton-Versions=org.example.view:1-3;org.example.edit:2;
             X-Baton-Domains=example.org;activitycontinuation:*.example.net;applinks:example.com;
             X-Baton-Team=A1B2C3D4E5
             """
-        let application = try #require(try Self.read(text, language: "de_DE.UTF-8"))
-        let manifest = application.manifest
-        #expect(application.tryExec == "editor")
+        let manifest = try #require(try Self.read(text, language: "de_DE.UTF-8"))
+        #expect(try Self.read(text.replacing("/bin/sh", with: "/nonexistent/editor")) == nil)
         #expect(manifest.identifier == "org.example.editor" && manifest.desktopEntry == "org.example.editor.desktop")
         #expect(manifest.name == "Schreiber" && manifest.team == "A1B2C3D4E5")
         #expect(manifest.activityTypes == ["org.example.view", "org.example.edit"])
@@ -122,7 +121,7 @@ struct DesktopEntryTests {
         #expect(manifest.command == ["editor"] && manifest.needsTerminal)
         #expect(
             try manifest.associatedDomains == [AssociatedDomain("example.org"), AssociatedDomain("*.example.net")])
-        #expect(try Self.read(text + "\nX-Baton-Identifier=com.example.x")?.manifest.identifier == "com.example.x")
+        #expect(try Self.read(text + "\nX-Baton-Identifier=com.example.x")?.identifier == "com.example.x")
     }
 
     @Test("what is not for Baton is none of its business; what is and is wrong says so")

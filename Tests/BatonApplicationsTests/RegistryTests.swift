@@ -10,7 +10,7 @@ import Testing
 @Suite("The registry of applications")
 struct RegistryTests {
     private let folder: ScratchFolder
-    private var registry: ApplicationRegistry
+    private let registry: ApplicationRegistry
 
     init() throws {
         folder = try ScratchFolder("registry")
@@ -44,7 +44,7 @@ struct RegistryTests {
     }
 
     @Test("what is registered comes back as it was, in a file for its owner alone")
-    mutating func register() throws {
+    func register() throws {
         let manifest = try Self.manifest("org.example.editor")
         #expect(registry.installed().applications.isEmpty)
         #expect(try registry.register(manifest))
@@ -65,7 +65,7 @@ struct RegistryTests {
     }
 
     @Test("a broken file is named, and the others go on; it is seen when it is mended")
-    mutating func broken() throws {
+    func broken() throws {
         try registry.register(Self.manifest("org.example.whole"))
         try registry.register(Self.manifest("org.example.moved"))
         let text = try #require(folder.read("config/applications/org.example.moved.json"))
@@ -93,7 +93,7 @@ struct RegistryTests {
     }
 
     @Test("256 are registered at most; one that is there already can be registered anew")
-    mutating func full() throws {
+    func full() throws {
         try registry.register(Self.manifest("org.example.a0"))
         let text = try #require(folder.read("config/applications/org.example.a0.json"))
         for number in 1..<256 {
@@ -126,7 +126,7 @@ struct RegistryTests {
     }
 
     @Test("what is registered goes before a desktop entry, and that comes back when it is removed")
-    mutating func precedence() throws {
+    func precedence() throws {
         try entry("Desktop", to: "usr/applications/org.example.editor.desktop")
         #expect(registry.installed().applications.map(\.name) == ["Desktop"])
         try registry.register(Self.manifest("org.example.editor", name: "Registered"))
@@ -136,7 +136,7 @@ struct RegistryTests {
     }
 
     @Test("of desktop entries with one id the first counts, whatever is in it")
-    mutating func desktopOrder() throws {
+    func desktopOrder() throws {
         try entry("Usr", to: "usr/applications/org/editor.desktop")
         #expect(registry.installed()["org-editor"]?.name == "Usr")
         try entry("Local", to: "local/applications/org-editor.desktop")
@@ -155,7 +155,7 @@ struct RegistryTests {
     }
 
     @Test("an entry whose TryExec is not there is not installed until it is")
-    mutating func tryExec() throws {
+    func tryExec() throws {
         try entry("Editor", to: "usr/applications/editor.desktop", more: "TryExec=editor")
         #expect(registry.installed().applications.isEmpty)
         try folder.program("bin/editor", "exit 0")
@@ -164,7 +164,7 @@ struct RegistryTests {
     }
 
     @Test("a broken desktop entry is named where it is meant for Baton, and the others go on")
-    mutating func brokenEntry() throws {
+    func brokenEntry() throws {
         try entry("Whole", to: "usr/applications/whole.desktop")
         try entry("Bad", to: "usr/applications/bad.desktop", types: "a b;")
         try folder.write(
@@ -177,7 +177,7 @@ struct RegistryTests {
     }
 
     @Test("folders are not searched without end")
-    mutating func depth() throws {
+    func depth() throws {
         try entry("Deep", to: "usr/applications/1/2/3/4/5/6/7/deep.desktop")
         try entry("Too deep", to: "usr/applications/1/2/3/4/5/6/7/8/deeper.desktop")
         try FileManager.default.createSymbolicLink(

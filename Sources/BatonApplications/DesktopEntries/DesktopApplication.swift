@@ -13,19 +13,15 @@ import SystemPackage
 /// | `X-Baton-Domains` | hosts whose pages it opens: `example.org;*.example.org;` |
 /// | `X-Baton-Team` | its team |
 /// | `X-Baton-Identifier` | its identifier; else the id of the entry without `.desktop` |
-struct DesktopApplication: Sendable, Hashable {
-    let manifest: ApplicationManifest
-    /// A program without which the application is not installed.
-    let tryExec: String?
-
+enum DesktopApplication {
     private static let prefix = "X-Baton-"
 
     /// Reads a desktop entry.
     ///
-    /// - Returns: `nil` for an entry that has no `X-Baton-` key, or is hidden.
+    /// - Returns: `nil` for an entry that has no `X-Baton-` key, is hidden, or whose `TryExec` is not there.
     static func read(
-        _ path: FilePath, id: String, locale: DesktopLocale
-    ) throws(ApplicationManifestError) -> DesktopApplication? {
+        _ path: FilePath, id: String, in folders: DesktopEntryFolders
+    ) throws(ApplicationManifestError) -> ApplicationManifest? {
         let bytes: [UInt8]
         do throws(Errno) {
             bytes = try DurableFile.read(path, limit: ManifestBounds.fileSize)
@@ -39,9 +35,9 @@ struct DesktopApplication: Sendable, Hashable {
         let entry = try DesktopEntry(bytes)
         guard entry.string("Type") == "Application", !entry.boolean("Hidden") else { return nil }
         guard let line = entry.string("Exec"), !line.isEmpty else { throw .init("it has no Exec") }
-        let name = entry.string("Name", locale) ?? ""
+        let name = entry.string("Name", folders.locale) ?? ""
         let command = try DesktopExec.words(
-            line, name: name, icon: entry.string("Icon", locale), path: path)
+            line, name: name, icon: entry.string("Icon", folders.locale), path: path)
         let suffix = ".desktop"
         let manifest = try ApplicationManifest(
             identifier: entry.string(prefix + "Identifier") ?? String(id.dropLast(suffix.count)), name: name,
@@ -49,7 +45,7 @@ struct DesktopApplication: Sendable, Hashable {
             documentTypes: try documentTypes(entry), associatedDomains: try domains(entry),
             readableVersions: try versions(entry), command: command, needsTerminal: entry.boolean("Terminal"),
             desktopEntry: id, source: .desktopEntry(path))
-        return DesktopApplication(manifest: manifest, tryExec: entry.string("TryExec"))
+        return folders.isPresent(entry.string("TryExec")) ? manifest : nil
     }
 
     private static func documentTypes(_ entry: DesktopEntry) throws(ApplicationManifestError) -> [DocumentType] {

@@ -103,7 +103,7 @@ enum BridgeManifest {
 
     private static func read(_ argument: CommandArgument) throws(CommandError) -> ApplicationManifest {
         let text = argument.text
-        var registry = try RegistryAccess.registry()
+        let registry = try RegistryAccess.registry()
         if !text.contains("/"), let manifest = registry.installed()[text] { return manifest }
         let path = CommandEnvironment.absolute(argument.path)
         guard text.contains("/") || (try? path.stat()) != nil else {

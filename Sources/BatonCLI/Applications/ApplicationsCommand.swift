@@ -55,7 +55,7 @@ struct ApplicationsListCommand: ParsableCommand {
     @OptionGroup var output: JSONOption
 
     func run() throws {
-        var registry = try RegistryAccess.registry()
+        let registry = try RegistryAccess.registry()
         let installed = registry.installed()
         for problem in installed.problems { Output.complain(SafeText.escaped(problem.description)) }
         try Output.list(
@@ -182,7 +182,7 @@ struct ApplicationsRemoveCommand: ParsableCommand {
 
     func run() throws {
         let identifier = identifier.text
-        var registry = try RegistryAccess.registry()
+        let registry = try RegistryAccess.registry()
         let wasThere = try registry.remove(identifier)
         let entry = registry.installed()[identifier].flatMap { manifest in
             switch manifest.source {

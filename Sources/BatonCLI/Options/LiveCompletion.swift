@@ -40,7 +40,7 @@ extension CompletionKind {
 
     /// The applications of this device, by identifier.
     static let applications = CompletionKind.custom { _, _, _ in
-        guard var registry = try? RegistryAccess.registry() else { return [] }
+        guard let registry = try? RegistryAccess.registry() else { return [] }
         return registry.installed().applications.map(\.identifier).filter(isPlain)
     }
 

@@ -45,7 +45,7 @@ final class Applications {
     var launches: [String: Launch] = [:]
     /// The callers that wait for an application: no more than there are handoffs under way.
     let arrivals = WaitList<String>(bound: HandoffTable.bound, boundPerKey: HandoffTable.bound)
-    @StorageThread var registry: ApplicationRegistry
+    let registry: ApplicationRegistry
     /// Problems with files that were logged already.
     @StorageThread private var problems: [InstalledApplications.Problem] = []
     private(set) var recent: RecentApplications
@@ -215,15 +215,18 @@ final class Applications {
         return decision
     }
 
-    /// The application that would continue an activity, if Handoff is switched off for it and for every other that
-    /// could. `nil` if one may, if none could at all, or if a browser takes it.
-    func switchedOff(for activity: WireActivitySummary) async -> String? {
+    /// For each activity the application that would continue it, if Handoff is switched off for it and for every other
+    /// that could. Empty if one may, if none could at all, or if a browser takes it.
+    func switchedOff(for activities: [WireActivitySummary]) async -> [String] {
         let handoffSwitch = handoffSwitch.current
-        guard !handoffSwitch.offApplications.isEmpty, activity.type != ActivityType.browsingWeb,
-            let team = TeamTag(activity.teamTag)
-        else { return nil }
-        let all = candidates(continuing: activity.type, of: team, installed: await installed)
-        return all.contains { handoffSwitch.isOn(for: $0.identifier) } ? nil : all.first?.identifier
+        let manifests = handoffSwitch.offApplications.isEmpty ? [] : await installed
+        return activities.map { activity in
+            guard !handoffSwitch.offApplications.isEmpty, activity.type != ActivityType.browsingWeb,
+                let team = TeamTag(activity.teamTag)
+            else { return "" }
+            let all = candidates(continuing: activity.type, of: team, installed: manifests)
+            return all.contains { handoffSwitch.isOn(for: $0.identifier) } ? "" : all.first?.identifier ?? ""
+        }
     }
 
     /// The applications of a team that continue a type, running or not. A program of another team with the same name

@@ -101,8 +101,8 @@ final class PeerActivities {
         }
         if purpose == .watch, allowed.contains(where: \.incomplete) { directory.remind(after: Self.askInterval) }
         var listed: [WireActivityListing] = []
-        for var listing in allowed {
-            listing.switchedOff = await applications.switchedOff(for: listing.activity) ?? ""
+        for (var listing, switchedOff) in zip(allowed, await applications.switchedOff(for: allowed.map(\.activity))) {
+            listing.switchedOff = switchedOff
             if withRefused || listing.switchedOff.isEmpty { listed.append(listing) }
         }
         let gone = withRefused ? told.gone(besides: listed) : []

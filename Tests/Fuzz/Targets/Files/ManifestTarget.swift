@@ -44,10 +44,10 @@ enum ManifestTarget: FuzzTarget {
         let descriptor = try FileDescriptor.open(
             path, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
         _ = try descriptor.closeAfter { try descriptor.writeAll(file) }
-        let locale = DesktopLocale(environment: ["LANG": "de_AT.UTF-8@euro"])
+        let folders = DesktopEntryFolders(environment: ["LANG": "de_AT.UTF-8@euro"])
         do throws(ApplicationManifestError) {
-            let application = try DesktopApplication.read(path, id: "org.example.fuzz.desktop", locale: locale)
-            if let application { check(application.manifest) }
+            let manifest = try DesktopApplication.read(path, id: "org.example.fuzz.desktop", in: folders)
+            if let manifest { check(manifest) }
         } catch {
             expect(!error.description.isEmpty, "an error without a sentence")
         }
