@@ -71,15 +71,9 @@ package struct PeerHello: Sendable, Hashable {
         guard dataFrameBytes >= UInt32(Limits.leastDataFrameBytes),
             connectionCredit <= Self.maximumOffset, streamCredit <= Self.maximumOffset
         else { throw .helloLimits }
-        switch sender {
-        case .acceptor:
-            // The dialer may already have used this much before the acceptor's HELLO reached it.
-            guard openStreams >= UInt32(Limits.streamsBeforeHello),
-                unansweredRequests >= UInt32(Limits.streamsBeforeHello)
-            else { throw .helloLimits }
-        case .dialer:
-            break
-        }
+        // The dialer may already have used this much before the acceptor's HELLO reached it.
+        let least = sender == .acceptor ? UInt32(Limits.streamsBeforeHello) : 0
+        guard openStreams >= least, unansweredRequests >= least else { throw .helloLimits }
     }
 
     /// Writes the payload (`size` bytes) at `pointer`.

@@ -138,13 +138,8 @@ package struct Limits: Sendable, Hashable {
         }
         precondition((0...(1 << 30)).contains(openStreams), "openStreams lies in 0...2^30")
         precondition((0...(1 << 30)).contains(unansweredRequests), "unansweredRequests lies in 0...2^30")
-        switch role {
-        case .acceptor:
-            precondition(
-                openStreams >= Self.streamsBeforeHello && unansweredRequests >= Self.streamsBeforeHello,
-                "an acceptor grants what a dialer may use before HELLO")
-        case .dialer:
-            break
-        }
+        precondition(
+            role == .dialer || min(openStreams, unansweredRequests) >= Self.streamsBeforeHello,
+            "an acceptor grants what a dialer may use before HELLO")
     }
 }

@@ -22,11 +22,6 @@ package struct Session: ~Copyable {
         case dead(ConnectionError)
     }
 
-    struct GoAway {
-        var lastStream: StreamID
-        var code: ApplicationErrorCode
-    }
-
     struct Buckets {
         var resets: TokenBucket
         var sentResets: TokenBucket
@@ -72,8 +67,9 @@ package struct Session: ~Copyable {
     var liveness: Liveness
     var isPongQueued = false
     var buckets: Buckets
-    var goAwaySent: GoAway?
-    var goAwayReceived: GoAway?
+    var isGoAwaySent = false
+    /// The last stream that the peer's GOAWAY accepts.
+    var goAwayReceived: StreamID?
     var isDrainedReported = false
 
     /// Begins a connection; its HELLO is the first output.
@@ -106,10 +102,7 @@ package struct Session: ~Copyable {
 
     /// The error that ended the connection, nil while it lives.
     package var failure: ConnectionError? {
-        switch phase {
-        case .dead(let error): error
-        case .awaitingHello, .established: nil
-        }
+        if case .dead(let error) = phase { error } else { nil }
     }
 
     /// The next event, nil if none waits.
@@ -125,12 +118,7 @@ package struct Session: ~Copyable {
     /// Ends the connection: drops everything, and leaves a GOAWAY with the reason in the output and `dead` as the last
     /// event.
     mutating func fail(_ error: ConnectionError) {
-        switch phase {
-        case .dead:
-            return
-        case .awaitingHello, .established:
-            break
-        }
+        guard failure == nil else { return }
         phase = .dead(error)
         for stream in streams.all { stream.dropQueued() }
         streams.removeAll()
@@ -150,7 +138,7 @@ package struct Session: ~Copyable {
 
     /// Reports `drained` once when a GOAWAY was sent or received and no stream is left.
     mutating func reportIfDrained() {
-        guard goAwaySent != nil || goAwayReceived != nil, streams.isEmpty, !isDrainedReported, failure == nil else {
+        guard isGoAwaySent || goAwayReceived != nil, streams.isEmpty, !isDrainedReported, failure == nil else {
             return
         }
         isDrainedReported = true

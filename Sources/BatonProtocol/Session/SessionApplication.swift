@@ -16,16 +16,13 @@ extension Session {
     package mutating func open(_ request: Buffer, now: Instant) throws(StreamOpenError) -> StreamID {
         advance(to: now)
         if let failure { throw .dead(failure) }
-        guard goAwaySent == nil, goAwayReceived == nil else { throw .goingAway }
+        guard !isGoAwaySent, goAwayReceived == nil else { throw .goingAway }
         guard request.count <= Limits.messageBytes else { throw .messageTooLarge }
         if let peer {
             guard streams.openLocal < Int(peer.openStreams), streams.unansweredLocal < Int(peer.unansweredRequests)
             else { throw .tooMuchUnderWay }
         } else {
-            switch role {
-            case .acceptor: throw .helloAwaited
-            case .dialer: guard streams.openLocal < Limits.streamsBeforeHello else { throw .helloAwaited }
-            }
+            guard role == .dialer, streams.openLocal < Limits.streamsBeforeHello else { throw .helloAwaited }
         }
         guard control.count < limits.queuedControlFrames / 2 else { throw .tooMuchUnderWay }
         guard let id = streams.useLocal() else { throw .goingAway }
@@ -100,8 +97,8 @@ extension Session {
     /// Begins a polite close: no new streams in either direction, old ones finish, then `Event.drained`. Later calls do
     /// nothing.
     package mutating func goAway(code: ApplicationErrorCode = .noError) {
-        guard failure == nil, goAwaySent == nil else { return }
-        goAwaySent = GoAway(lastStream: streams.highestPeer, code: code)
+        guard failure == nil, !isGoAwaySent else { return }
+        isGoAwaySent = true
         enqueue(.goAway(lastStream: streams.highestPeer, code))
         reportIfDrained()
     }

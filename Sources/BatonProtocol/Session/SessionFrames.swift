@@ -54,12 +54,7 @@ extension Session {
     // MARK: Frames of the connection
 
     private mutating func receiveHello(_ payload: UnsafeRawBufferPointer) throws(ConnectionError) {
-        let sender: Role =
-            switch role {
-            case .dialer: .acceptor
-            case .acceptor: .dialer
-            }
-        let hello = try PeerHello(payload, from: sender)
+        let hello = try PeerHello(payload, from: role == .dialer ? .acceptor : .dialer)
         peer = hello
         phase = .established
         _ = sendWindow.raise(to: hello.connectionCredit)
@@ -78,10 +73,10 @@ extension Session {
         _ lastStream: StreamID, _ code: ApplicationErrorCode
     ) throws(ConnectionError) {
         if let earlier = goAwayReceived {
-            guard lastStream <= earlier.lastStream else { throw .goAwayRaised }
+            guard lastStream <= earlier else { throw .goAwayRaised }
             try chargeEmpty()
         }
-        goAwayReceived = GoAway(lastStream: lastStream, code: code)
+        goAwayReceived = lastStream
         report(.goAwayReceived(code, lastStream: lastStream))
         let refused = streams.all.filter { $0.isLocal && $0.id > lastStream }
         for stream in refused.sorted(by: { $0.id < $1.id }) {
@@ -120,7 +115,7 @@ extension Session {
         guard goAwayReceived == nil else { throw .openAfterGoAway(id) }
         guard streams.usePeer(id) else { throw .invalidStreamID(id) }
         // It crossed this side's GOAWAY, which tells the peer that this stream is not processed.
-        guard goAwaySent == nil else { return try chargeEmpty() }
+        guard !isGoAwaySent else { return try chargeEmpty() }
         guard streams.openPeer < limits.openStreams else { throw .tooManyStreams }
         guard streams.unansweredPeer < limits.unansweredRequests else { throw .tooManyUnanswered }
         guard streams.unread < limits.unreadStreams else {
@@ -185,10 +180,7 @@ extension Session {
     }
 
     private func checkForgotten(_ id: StreamID) throws(ConnectionError) {
-        switch streams.absence(of: id) {
-        case .idle: throw .unknownStream(id)
-        case .forgotten: break
-        }
+        guard streams.wasUsed(id) else { throw .unknownStream(id) }
     }
 
     private mutating func chargeEmpty() throws(ConnectionError) {

@@ -136,27 +136,15 @@ extension Session {
             if header.length > 0 { input = .skipped(remaining: header.length) }
             return
         }
-        switch (type, peer == nil) {
-        case (.hello, true): break
-        case (.hello, false): throw .helloRepeated
-        case (.open, true), (.response, true), (.data, true), (.credit, true), (.end, true), (.reset, true),
-            (.ping, true), (.pong, true), (.goAway, true):
-            throw .notBaton
-        case (.open, false), (.response, false), (.data, false), (.credit, false), (.end, false), (.reset, false),
-            (.ping, false), (.pong, false), (.goAway, false):
-            break
-        }
+        guard (type == .hello) == (peer == nil) else { throw type == .hello ? .helloRepeated : .notBaton }
         try checkPlace(type, header)
         try checkLength(type, header)
-        switch type {
-        case .data:
+        if type == .data {
             try beginData(header)
-        case .hello, .open, .response, .credit, .end, .reset, .ping, .pong, .goAway:
-            if header.length > 0 {
-                input = .control(type, header)
-            } else {
-                try handle(type, header, UnsafeRawBufferPointer(start: nil, count: 0))
-            }
+        } else if header.length > 0 {
+            input = .control(type, header)
+        } else {
+            try handle(type, header, UnsafeRawBufferPointer(start: nil, count: 0))
         }
     }
 

@@ -75,53 +75,33 @@ final class SessionStream {
     // MARK: Receiving
 
     func receiveData(_ count: Int) -> DataVerdict {
-        switch receiving {
-        case .open: receiveWindow.receive(count) ? .accepted : .creditExceeded
-        case .awaitingAnswer, .ended: .unexpected
-        }
+        guard receiving == .open else { return .unexpected }
+        return receiveWindow.receive(count) ? .accepted : .creditExceeded
     }
 
     /// Handles the peer's RESPONSE. Returns false if it is not allowed now.
     func receiveResponse() -> Bool {
-        switch receiving {
-        case .awaitingAnswer:
-            receiving = .open
-            return true
-        case .open, .ended:
-            return false
-        }
+        guard receiving == .awaitingAnswer else { return false }
+        receiving = .open
+        return true
     }
 
     /// Handles the peer's END. Returns false if it is not allowed now.
     func receiveEnd() -> Bool {
-        switch receiving {
-        case .open:
-            receiving = .ended
-            return true
-        case .awaitingAnswer, .ended:
-            return false
-        }
+        guard receiving == .open else { return false }
+        receiving = .ended
+        return true
     }
 
     /// Whether more bytes can come, so that credit is useful.
-    var canReceive: Bool {
-        switch receiving {
-        case .awaitingAnswer, .open: true
-        case .ended: false
-        }
-    }
+    var canReceive: Bool { receiving != .ended }
 
     /// The number of bytes that the peer may make this side hold.
     var promised: Int { canReceive ? receiveWindow.size : receiveWindow.unconsumed }
 
     // MARK: Sending
 
-    var isAwaitingOwnAnswer: Bool {
-        switch sending {
-        case .awaitingAnswer: true
-        case .open, .finishing, .finished: false
-        }
-    }
+    var isAwaitingOwnAnswer: Bool { sending == .awaitingAnswer }
 
     /// Sets the answer to the peer's request. The caller has checked `isAwaitingOwnAnswer`.
     func answer(with response: Buffer) {
@@ -131,34 +111,21 @@ final class SessionStream {
 
     /// Queues bytes to send. Returns false if the direction has ended.
     func enqueue(_ data: Buffer) -> Bool {
-        switch sending {
-        case .awaitingAnswer, .open:
-            queue.append(data)
-            queuedBytes += data.count
-            return true
-        case .finishing, .finished:
-            return false
-        }
+        guard sending == .awaitingAnswer || sending == .open else { return false }
+        queue.append(data)
+        queuedBytes += data.count
+        return true
     }
 
     /// Ends the sending direction after the queued bytes. Returns false if that was done before.
     func finish() -> Bool {
-        switch sending {
-        case .open:
-            sending = .finishing
-            return true
-        case .awaitingAnswer, .finishing, .finished:
-            return false
-        }
+        guard sending == .open else { return false }
+        sending = .finishing
+        return true
     }
 
     /// Whether END is all that is left to send.
-    var isEndDue: Bool {
-        switch sending {
-        case .finishing: queuedBytes == 0
-        case .awaitingAnswer, .open, .finished: false
-        }
-    }
+    var isEndDue: Bool { sending == .finishing && queuedBytes == 0 }
 
     func endWritten() {
         sending = .finished
@@ -206,27 +173,16 @@ final class SessionStream {
     ///
     /// - Returns: false if one side has not answered yet: then nothing is worth reading.
     func endByReset() -> Bool {
-        switch (sending, receiving) {
-        case (.awaitingAnswer, _), (_, .awaitingAnswer): return false
-        case (.open, _), (.finishing, _), (.finished, _):
-            sending = .finished
-            receiving = .ended
-            return true
-        }
+        guard sending != .awaitingAnswer, receiving != .awaitingAnswer else { return false }
+        (sending, receiving) = (.finished, .ended)
+        return true
     }
 
     // MARK: The end
 
     /// Whether both directions have ended on the wire.
-    var isClosed: Bool {
-        switch (sending, receiving) {
-        case (.finished, .ended): true
-        case (.awaitingAnswer, _), (.open, _), (.finishing, _), (.finished, .awaitingAnswer), (.finished, .open): false
-        }
-    }
+    var isClosed: Bool { sending == .finished && receiving == .ended }
 
     /// Whether the stream is closed and every byte is consumed.
-    var isForgettable: Bool {
-        isClosed && receiveWindow.unconsumed == 0
-    }
+    var isForgettable: Bool { isClosed && receiveWindow.unconsumed == 0 }
 }

@@ -2,14 +2,6 @@
 
 /// The streams of a connection, the ids used so far, and the counts that the limits apply to.
 struct SessionStreamTable {
-    /// The meaning of an id that is not in the table.
-    enum Absence {
-        /// Never opened: a frame for it is a connection error.
-        case idle
-        /// Opened and forgotten, or skipped. Frames for it may be on their way and are discarded.
-        case forgotten
-    }
-
     private let role: Role
     private var streams: [StreamID: SessionStream] = [:]
     /// Streams that this side has aborted and whose RESET waits. They count as open, because the peer still counts
@@ -44,10 +36,8 @@ struct SessionStreamTable {
     /// The stream of a frame from the peer, aborted or not.
     func known(_ id: StreamID) -> SessionStream? { streams[id] ?? aborted[id] }
 
-    func absence(of id: StreamID) -> Absence {
-        let wasUsed = role.opens(id) ? UInt64(id.rawValue) < nextLocal : id <= highestPeer
-        return wasUsed ? .forgotten : .idle
-    }
+    /// Whether an id was opened, or skipped. Frames for it may be on their way after it is forgotten.
+    func wasUsed(_ id: StreamID) -> Bool { role.opens(id) ? UInt64(id.rawValue) < nextLocal : id <= highestPeer }
 
     /// Uses the next id of this side, nil if all are used.
     mutating func useLocal() -> StreamID? {
