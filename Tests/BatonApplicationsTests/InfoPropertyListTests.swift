@@ -96,7 +96,7 @@ struct InfoPropertyListTests {
         "PRODUCT_BUNDLE_IDENTIFIER": "com.raywenderlich.shopsnap", "PRODUCT_NAME": "ShopSnap",
     ]
 
-    @Test("one of a project for Apple's devices does as it is, in XML and binary")
+    @Test("one of a project for Apple's devices does as it is, in XML")
     func project() throws {
         let manifest = try Self.manifest(
             Self.project, entitlements: Self.entitlements, team: "A1B2C3D4E5", Self.variables)
@@ -115,13 +115,6 @@ struct InfoPropertyListTests {
             ])
         #expect(manifest.associatedDomains.map(\.description) == ["*.example.org", "a1b2c3d4e5.example.org"])
         #expect(manifest.source == .registered(from: "/p"))
-
-        let object = try PropertyListSerialization.propertyList(from: Data(Self.project.utf8), format: nil)
-        let binary = try PropertyListSerialization.data(fromPropertyList: object, format: .binary, options: 0)
-        #expect(binary.starts(with: Array("bplist00".utf8)))
-        let read = try InfoPropertyList(Array(binary), entitlements: Array(Self.entitlements.utf8))
-            .manifest(command: ["x"], team: "A1B2C3D4E5", variables: BuildVariables(Self.variables), source: "/p")
-        #expect(read == manifest)
     }
 
     @Test("a variable without a value is named, with what to do")
@@ -221,47 +214,10 @@ struct InfoPropertyListTests {
         }
     }
 
-    @Test("a binary list is decoded as far as its known keys go, however deep it is")
-    func binaryNesting() throws {
-        // A dictionary with an identifier and an array in `y`: of arrays in arrays, of itself, of the next one twice.
-        let head: [[UInt8]] = [
-            [0xD2, 0, 1, 0, 2, 0, 3, 0, 4], [0x5F, 0x10, 18] + Array("CFBundleIdentifier".utf8), [0x51, 0x79],
-            [0x51, 0x61],
-        ]
-        let chain: [[UInt8]] = (5..<20_000).map { [0xA1, UInt8($0 >> 8), UInt8($0 & 255)] }
-        let doubled: [[UInt8]] = (5..<50).map { [0xA2, 0, $0, 0, $0] }
-        for objects in [chain + [[0x09]], [[0xA1, 0, 4]], doubled + [[0x09]]] {
-            let list = try InfoPropertyList(Self.binary(head + objects))
-            #expect(try list.manifest(source: nil).identifier == "a")
-        }
-        // 2,049 times the same text.
-        let wide: [UInt8] = [0xAF, 0x11, 8, 1] + Array(repeating: [0, 3], count: 2049).joined()
-        #expect(throws: ApplicationManifestError.self) { try InfoPropertyList(Self.binary(head + [wide])) }
-        let real = try PropertyListSerialization.data(
-            fromPropertyList: ["CFBundleIdentifier": "a", "x": Array(repeating: ["b": 1], count: 500)],
-            format: .binary, options: 0)
-        #expect(try InfoPropertyList(Array(real)).manifest(source: nil).identifier == "a")
-        for count in 0..<real.count {
-            #expect(throws: ApplicationManifestError.self) { try InfoPropertyList(Array(real.prefix(count))) }
-        }
-    }
-
-    /// A binary list of these objects, which refer to others by two bytes; the first is the top.
-    private static func binary(_ objects: [[UInt8]]) -> [UInt8] {
-        var bytes = Array("bplist00".utf8)
-        var offsets: [UInt8] = []
-        for object in objects {
-            offsets += [UInt8(bytes.count >> 16), UInt8(bytes.count >> 8 & 255), UInt8(bytes.count & 255)]
-            bytes += object
-        }
-        func long(_ value: Int) -> [UInt8] { (0..<8).reversed().map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) } }
-        let table = bytes.count
-        return bytes + offsets + [0, 0, 0, 0, 0, 0, 3, 2] + long(objects.count) + long(0) + long(table)
-    }
-
     @Test("what is no such file says so")
     func damaged() throws {
         #expect(Self.problem(try Self.manifest("hello { ")) == "it is no property list")
+        #expect(Self.problem(try Self.manifest("bplist00")).contains("convert it to XML"))
         #expect(Self.problem(try Self.manifest("<plist><array/></plist>")).contains("without a dictionary"))
         #expect(
             Self.problem(try Self.manifest(Self.plist("<key>NSUserActivityTypes</key><string>a</string>")))

@@ -76,9 +76,9 @@ struct RegistryTests {
             #expect(installed.problems.count == 1)
             return installed.problems.first?.reason ?? ""
         }
-        #expect(try problems("{").contains("is not the JSON"))
-        #expect(try problems("{\"format\": 2}").contains("a newer Baton"))
-        #expect(try problems("{\"format\": 1}").contains("something is missing"))
+        #expect(try problems("{").contains("register it again"))
+        #expect(try problems("{\"format\": 2}").contains("register it again"))
+        #expect(try problems("{\"format\": 1}").contains("register it again"))
         #expect(try problems(text).contains("is the manifest of org.example.moved"))
         #expect(try problems(text.replacing("example.moved", with: "example.x y")).contains("no identifier"))
         #expect(try problems(text, permissions: 0o622).contains("others could write to it"))

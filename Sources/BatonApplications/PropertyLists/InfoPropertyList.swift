@@ -4,8 +4,7 @@ import BatonEventLoop
 import FoundationEssentials
 package import SystemPackage
 
-/// An application's `Info.plist`, as it is in the source of a project for Apple's devices or in a built one, in XML or
-/// binary.
+/// An application's `Info.plist`, as it is in the source of a project for Apple's devices, in XML.
 ///
 /// | Key | Meaning |
 /// | --- | --- |

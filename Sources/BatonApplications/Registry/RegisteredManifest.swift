@@ -8,10 +8,6 @@ struct RegisteredManifest: Codable {
     /// The form that this code writes, and the only one that it reads.
     static let format = 1
 
-    private struct Version: Decodable {
-        let format: Int
-    }
-
     private let format: Int
     private let identifier: String
     private let name: String
@@ -57,16 +53,9 @@ struct RegisteredManifest: Codable {
     }
 
     static func decode(_ bytes: [UInt8]) throws(ApplicationManifestError) -> ApplicationManifest {
-        let decoder = JSONDecoder()
-        let data = Data(bytes)
-        guard let version = try? decoder.decode(Version.self, from: data) else {
-            throw .init("it is not the JSON that `baton applications register` wrote: register it again")
-        }
-        guard version.format == format else {
-            throw .init("it has format \(version.format), which a newer Baton wrote: register it again")
-        }
-        guard let content = try? decoder.decode(RegisteredManifest.self, from: data) else {
-            throw .init("something is missing in it, or is no text: register it again")
+        let content = try? JSONDecoder().decode(RegisteredManifest.self, from: Data(bytes))
+        guard let content, content.format == format else {
+            throw .init("it is not what `baton applications register` of this version writes: register it again")
         }
         return try content.manifest()
     }

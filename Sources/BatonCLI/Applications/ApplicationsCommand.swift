@@ -86,7 +86,7 @@ struct ApplicationsRegisterCommand: ParsableCommand {
                   --entitlements Editor.entitlements --set PRODUCT_BUNDLE_IDENTIFIER=org.example.editor
             """)
 
-    @Argument(help: "An Info.plist, in XML or binary.", completion: .file())
+    @Argument(help: "An Info.plist, in XML.", completion: .file())
     var file: CommandArgument
 
     @Option(name: .long, help: "The program that starts it, with arguments. No shell reads it.")

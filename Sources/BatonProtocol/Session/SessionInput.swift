@@ -61,9 +61,7 @@ extension Session {
         while offset < bytes.count {
             switch input {
             case .header:
-                guard let header = gather(FrameHeader.size, from: bytes, at: &offset, as: FrameHeader.init(at:)) else {
-                    return offset
-                }
+                guard let header = gatherHeader(from: bytes, at: &offset) else { return offset }
                 try begin(header)
 
             case .control(let type, let header):
@@ -102,20 +100,17 @@ extension Session {
     }
 
     /// Reads a header in place, or from parts that came in several calls. Returns nil while it is incomplete.
-    private mutating func gather(
-        _ size: Int, from bytes: UnsafeRawBufferPointer, at offset: inout Int,
-        as read: (UnsafeRawPointer) -> FrameHeader
-    ) -> FrameHeader? {
-        if partial.isEmpty, bytes.count - offset >= size, let base = bytes.baseAddress {
-            defer { offset += size }
-            return read(base + offset)
+    private mutating func gatherHeader(from bytes: UnsafeRawBufferPointer, at offset: inout Int) -> FrameHeader? {
+        if partial.isEmpty, bytes.count - offset >= FrameHeader.size, let base = bytes.baseAddress {
+            defer { offset += FrameHeader.size }
+            return FrameHeader(at: base + offset)
         }
-        let part = min(size - partial.count, bytes.count - offset)
+        let part = min(FrameHeader.size - partial.count, bytes.count - offset)
         partial.append(contentsOf: bytes[offset..<offset + part])
         offset += part
-        guard partial.count == size else { return nil }
+        guard partial.count == FrameHeader.size else { return nil }
         defer { partial.removeAll(keepingCapacity: true) }
-        return partial.withUnsafeBytes { $0.baseAddress.map(read) }
+        return partial.withUnsafeBytes { $0.baseAddress.map(FrameHeader.init(at:)) }
     }
 
     /// Handles a payload that came in several calls.
