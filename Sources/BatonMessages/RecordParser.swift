@@ -7,14 +7,11 @@ import SwiftProtobuf
 /// A pure value. It keeps the appended bytes that are not parsed yet: less than one record after `next` returned `nil`,
 /// and the pieces appended since.
 struct RecordParser<Record: Message> {
-    private var pending: [UInt8] = []
-    private var position = 0
+    private(set) var pending: [UInt8] = []
+    private(set) var position = 0
 
     /// Whether all bytes so far were parsed into whole records.
     var isBetweenRecords: Bool { position == pending.count }
-
-    /// Bytes that wait for the rest of their record.
-    var pendingCount: Int { pending.count - position }
 
     /// Adds the next bytes of the peer.
     mutating func append(_ bytes: UnsafeRawBufferPointer) {

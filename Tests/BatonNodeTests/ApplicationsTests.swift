@@ -126,17 +126,12 @@ struct ApplicationsTests {
         func chosen(
             _ activity: WireActivitySummary, wanted: String = ""
         ) async throws -> ApplicationChoice.Candidate? {
-            guard case .one(let candidate) = try await applications.choose(for: activity, of: "laptop", wanted: wanted)
-            else { return nil }
-            return candidate
+            let candidates = try await applications.choose(for: activity, of: "laptop", wanted: wanted)
+            return candidates.count == 1 ? candidates[0] : nil
         }
 
         func choose(_ activity: WireActivitySummary, wanted: String = "") async throws -> [String] {
-            switch try await applications.choose(for: activity, of: "laptop", wanted: wanted) {
-            case .nobody: []
-            case .one(let candidate): [candidate.identifier]
-            case .ask(let candidates): candidates.map(\.identifier)
-            }
+            try await applications.choose(for: activity, of: "laptop", wanted: wanted).map(\.identifier)
         }
     }
 

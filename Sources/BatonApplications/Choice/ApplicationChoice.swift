@@ -17,38 +17,8 @@ package enum ApplicationChoice {
         }
     }
 
-    /// A running application, as it registered with the node.
-    package struct Running: Sendable, Hashable {
-        package let identifier: String
-        package let name: String
-        package let team: String
-        package let activityTypes: Set<String>
-
-        package init(identifier: String, name: String, team: String, activityTypes: Set<String>) {
-            self.identifier = identifier
-            self.name = name
-            self.team = team
-            self.activityTypes = activityTypes
-        }
-    }
-
-    /// The result of the choice.
-    package enum Decision: Sendable, Hashable {
-        /// No application here continues it.
-        case nobody
-        case one(Candidate)
-        /// The user is asked; at least two, by name.
-        case ask([Candidate])
-
-        /// All applications of the decision, in its order; empty if no application continues the activity.
-        package var candidates: [Candidate] {
-            switch self {
-            case .nobody: []
-            case .one(let candidate): [candidate]
-            case .ask(let candidates): candidates
-            }
-        }
-    }
+    /// A running application of the activity's team, and whether it has registered for the activity's type.
+    package typealias Running = (identifier: String, name: String, continues: Bool)
 
     /// The applications of the activity's team that declare its type, sorted by name and then by identifier.
     ///
@@ -58,7 +28,7 @@ package enum ApplicationChoice {
         forType type: String, team: TeamTag, installed: [ApplicationManifest], running: [Running]
     ) -> [Candidate] {
         let here = Set(running.map(\.identifier))
-        var candidates = running.filter { $0.activityTypes.contains(type) && TeamTag(of: $0.team) == team }
+        var candidates = running.filter(\.continues)
             .map { Candidate(identifier: $0.identifier, name: $0.name, isRunning: true) }
         for manifest in installed
         where !here.contains(manifest.identifier) && !manifest.command.isEmpty && manifest.activityTypes.contains(type)
@@ -77,14 +47,13 @@ package enum ApplicationChoice {
     /// - Parameters:
     ///   - inFront: identifiers of the applications that the user is at, the latest first.
     ///   - recentlyUsed: identifiers, the latest first.
+    /// - Returns: the one; several if the user is to be asked, in their order; none if there is none.
     package static func decide(
         among candidates: [Candidate], inFront: [String], recentlyUsed: [String]
-    ) -> Decision {
-        guard let only = candidates.first else { return .nobody }
-        guard candidates.count > 1 else { return .one(only) }
+    ) -> [Candidate] {
         for identifier in inFront + recentlyUsed {
-            if let candidate = candidates.first(where: { $0.identifier == identifier }) { return .one(candidate) }
+            if let candidate = candidates.first(where: { $0.identifier == identifier }) { return [candidate] }
         }
-        return .ask(candidates)
+        return candidates
     }
 }

@@ -37,19 +37,13 @@ package struct ApplicationLauncher: Sendable {
     let environment: [String: String]
     let home: FilePath
     let search: ExecutableSearch
-    private let usesServiceManager: Bool
 
     /// - Parameters:
     ///   - environment: that of this process. Applications get it without the variables of a service.
-    ///   - usesServiceManager: whether the user's service manager, if there is one, runs the applications.
-    package init(environment: [String: String], usesServiceManager: Bool = true) {
-        self.init(environment: environment, usesServiceManager: usesServiceManager, answerTime: .seconds(2))
-    }
-
-    init(environment: [String: String], usesServiceManager: Bool = true, answerTime: Duration) {
+    ///   - answerTime: the time for an answer. Default 2 s.
+    package init(environment: [String: String], answerTime: Duration = .seconds(2)) {
         self.answerTime = answerTime
         self.environment = environment
-        self.usesServiceManager = usesServiceManager
         home = environment["HOME"].map { FilePath($0) }.flatMap { $0.isAbsolute ? $0 : nil } ?? "/"
         search = ExecutableSearch(environment: environment)
     }
@@ -68,10 +62,7 @@ package struct ApplicationLauncher: Sendable {
     ) async throws(LaunchError) -> Place {
         let command = try resolve(manifest)
         let environment = LaunchEnvironment.make(environment, adding: additions)
-        if usesServiceManager,
-            let manager = await ServiceUnit.Manager.find(
-                search, environment: self.environment, within: answerTime)
-        {
+        if let manager = await ServiceUnit.Manager.find(search, environment: self.environment, within: answerTime) {
             return .unit(
                 try await manager.start(
                     command, identifier: manifest.identifier, name: manifest.name, home: home,

@@ -52,9 +52,4 @@ struct ApplicationDeclaration: Sendable {
         types = Set(request.types.map(\.type))
         self.versions = ReadableVersions(versions)
     }
-
-    /// The same as choosing needs it.
-    var choice: ApplicationChoice.Running {
-        ApplicationChoice.Running(identifier: identifier, name: name, team: team, activityTypes: types)
-    }
 }

@@ -178,8 +178,8 @@ final class Applications {
     ///   version; Handoff is off.
     func choose(
         for activity: WireActivitySummary, of device: String, wanted: String
-    ) async throws(HandoffError) -> ApplicationChoice.Decision {
-        guard let team = TeamTag(activity.teamTag) else { return .nobody }
+    ) async throws(HandoffError) -> [ApplicationChoice.Candidate] {
+        guard let team = TeamTag(activity.teamTag) else { return [] }
         let handoffSwitch = handoffSwitch.current
         try handoffSwitch.requireOn(for: wanted)
         let manifests = await installed
@@ -191,7 +191,7 @@ final class Applications {
         }
         let candidates = all.filter { handoffSwitch.isOn(for: $0.identifier) }
         if candidates.isEmpty, !isPage, let off = all.first { try handoffSwitch.requireOn(for: off.identifier) }
-        let decision: ApplicationChoice.Decision
+        let decision: [ApplicationChoice.Candidate]
         if wanted.isEmpty {
             // If another application can read it, those that cannot are passed over, also in front.
             let readers = candidates.filter {
@@ -206,9 +206,9 @@ final class Applications {
                 throw HandoffError(
                     .invalidRequest, "\(wanted) does not continue \(activity.type): see `baton applications list`")
             }
-            decision = .one(chosen)
+            decision = [chosen]
         }
-        if case .one(let chosen) = decision {
+        if decision.count == 1, let chosen = decision.first {
             try versions(of: chosen, team, continuing: activity.type, installed: manifests)?
                 .require(activity, of: device, by: chosen.name)
         }
@@ -236,7 +236,8 @@ final class Applications {
     ) -> [ApplicationChoice.Candidate] {
         ApplicationChoice.candidates(
             forType: type, team: team, installed: manifests,
-            running: registrations.values.map(\.application.choice).filter { TeamTag(of: $0.team) == team })
+            running: registrations.values.map(\.application).filter { TeamTag(of: $0.team) == team }
+                .map { ($0.identifier, $0.name, $0.types.contains(type)) })
     }
 
     /// Which versions an application reads: as it says while it runs, else as its manifest has it.
@@ -280,7 +281,7 @@ final class Applications {
         }.sorted { ($0.candidate.name, $0.candidate.identifier) < ($1.candidate.name, $1.candidate.identifier) }
         let decision = ApplicationChoice.decide(
             among: pages.map(\.candidate), inFront: inFront, recentlyUsed: recent.identifiers)
-        return decision.candidates.compactMap { candidate in pages.first { $0.candidate == candidate } }
+        return decision.compactMap { candidate in pages.first { $0.candidate == candidate } }
     }
 
     /// Whether an installed application claims hosts, so that the user may want web pages to open in it.

@@ -43,17 +43,17 @@ extension ControlService {
         if request.toApplication, isPage, await applications.claimsHosts(wanted) {
             plan.recipient = .applicationOfPage(wanted: wanted, browsers: [])
         } else if request.toApplication, isPage, wanted.isEmpty {
-            let browsers = try await applications.choose(for: summary, of: origin.name, wanted: wanted).candidates
+            let browsers = try await applications.choose(for: summary, of: origin.name, wanted: wanted)
             plan.recipient = .applicationOfPage(wanted: wanted, browsers: browsers)
         } else if request.toApplication {
-            switch try await applications.choose(for: summary, of: origin.name, wanted: wanted) {
-            case .nobody: break
-            case .one(let candidate):
-                plan.recipient = .application(candidate)
-                plan.keepsClaim = false
-            case .ask(let candidates):
+            let candidates = try await applications.choose(for: summary, of: origin.name, wanted: wanted)
+            guard candidates.count <= 1 else {
                 try await stream.respond(.accept(.with { $0.choices = candidates.map(\.message) }))
                 return await stream.finish()
+            }
+            if let candidate = candidates.first {
+                plan.recipient = .application(candidate)
+                plan.keepsClaim = false
             }
         }
         let handoff = Handoff(
@@ -68,8 +68,8 @@ extension ControlService {
         await run(handoff, for: stream)
     }
 
-    /// Refuses an activity that the user was shown as something else. A document counts as a file of a shared folder by
-    /// its title, which the user may have hidden. A web page in the place of a document would be opened.
+    /// Refuses an activity that the user was shown as something else, or a document with another title. A web page in
+    /// the place of a document would be opened.
     nonisolated static func require(
         _ activity: WireActivitySummary, of origin: PeerName, asShownIn request: WireAcceptRequest
     ) throws(HandoffError) {
