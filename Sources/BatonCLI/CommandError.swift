@@ -60,7 +60,7 @@ extension CommandError {
         case let error as PairingError: self.init(error)
         case let error as NodeError: self.init(error)
         case let error as RevocationError: self = .failed("\(error)")
-        case let error as ApplicationRegistryError: self = .failed(SafeText.escaped(error.description))
+        case let error as ApplicationManifestError: self = .failed(SafeText.escaped(error.description))
         case _: return nil
         }
     }

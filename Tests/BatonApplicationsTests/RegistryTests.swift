@@ -102,7 +102,7 @@ struct RegistryTests {
                 to: "config/applications/org.example.a\(number).json")
         }
         #expect(registry.installed().applications.count == 256)
-        #expect(throws: ApplicationRegistryError.full(registry.folder)) {
+        #expect(throws: ApplicationManifestError.self) {
             try registry.register(Self.manifest("org.example.b"))
         }
         #expect(try !registry.register(Self.manifest("org.example.a7", name: "Anew")))
@@ -121,7 +121,7 @@ struct RegistryTests {
             identifier: "a", name: "a",
             documentTypes: (0..<128).map { DocumentType(activityType: "t\($0)", contentTypes: kinds) },
             source: .registered(from: nil))
-        #expect(throws: ApplicationRegistryError.self) { try registry.register(large) }
+        #expect(throws: ApplicationManifestError.self) { try registry.register(large) }
         #expect(!FileManager.default.fileExists(atPath: registry.folder.string))
     }
 

@@ -45,7 +45,8 @@ enum DesktopApplication {
             documentTypes: try documentTypes(entry), associatedDomains: try domains(entry),
             readableVersions: try versions(entry), command: command, needsTerminal: entry.boolean("Terminal"),
             desktopEntry: id, source: .desktopEntry(path))
-        return folders.isPresent(entry.string("TryExec")) ? manifest : nil
+        guard let program = entry.string("TryExec") else { return manifest }
+        return (try? folders.search.find(program)) == nil ? nil : manifest
     }
 
     private static func documentTypes(_ entry: DesktopEntry) throws(ApplicationManifestError) -> [DocumentType] {

@@ -17,7 +17,7 @@ package struct DesktopEntryFolders: Sendable, Hashable {
     /// Folders named `applications`.
     package let folders: [FilePath]
     let locale: DesktopLocale
-    private let search: ExecutableSearch
+    let search: ExecutableSearch
 
     /// - Parameter environment: `XDG_DATA_HOME` (else `~/.local/share`) and `XDG_DATA_DIRS` (else
     ///   `/usr/local/share:/usr/share`); relative paths in them are passed over, as the specification wants it.
@@ -60,12 +60,6 @@ package struct DesktopEntryFolders: Sendable, Hashable {
             let entry = try? DesktopEntry(bytes)
         else { return nil }
         return entry.string("Name", locale)
-    }
-
-    /// Whether the program that `TryExec` names is there; an entry without it does not say.
-    func isPresent(_ program: String?) -> Bool {
-        guard let program else { return true }
-        return (try? search.find(program)) != nil
     }
 
     private func walk(

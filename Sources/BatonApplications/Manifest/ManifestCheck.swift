@@ -141,7 +141,8 @@ package enum DottedName {
     }
 }
 
-/// Why something is no manifest of an application, as a sentence about it that begins with a small letter.
+/// Why something is no manifest of an application, or cannot be registered, as a sentence about it that begins with a
+/// small letter.
 package struct ApplicationManifestError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The problem and, if it is not plain, the next step. It may quote the file: escape it before a terminal shows it.
     package let description: String

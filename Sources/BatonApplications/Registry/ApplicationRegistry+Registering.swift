@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
-package import SystemPackage
+import SystemPackage
 
 extension ApplicationRegistry {
     private static let suffix = ".json"
@@ -18,65 +18,47 @@ extension ApplicationRegistry {
     ///
     /// - Returns: whether the identifier is new.
     @discardableResult
-    package func register(_ manifest: ApplicationManifest) throws(ApplicationRegistryError) -> Bool {
+    package func register(_ manifest: ApplicationManifest) throws(ApplicationManifestError) -> Bool {
         let name = Self.fileName(of: manifest.identifier)
-        let path = folder.appending(name)
-        let bytes: [UInt8]
-        do throws(ApplicationManifestError) {
-            bytes = try RegisteredManifest.encode(manifest)
-        } catch {
-            throw .unusable(error)
-        }
-        let names: [String]
-        do throws(Errno) {
+        let bytes = try RegisteredManifest.encode(manifest)
+        return try writing { () throws(Errno) in
             try DurableFile.makeFolder(folder)
-            names = try registeredNames()
-        } catch {
-            throw .system(error, folder)
+            let names = try registeredNames()
+            let isNew = !names.contains(name)
+            guard !isNew || names.count < Self.applicationBound else { return nil }
+            try DurableFile.replace(folder.appending(name), with: bytes)
+            return isNew
         }
-        let isNew = !names.contains(name)
-        guard !isNew || names.count < Self.applicationBound else { throw .full(folder) }
-        do throws(Errno) {
-            try DurableFile.replace(path, with: bytes)
-        } catch {
-            throw .system(error, path)
-        }
-        return isNew
     }
 
     /// Removes a registered manifest, even one that cannot be read. A desktop entry is not touched.
     ///
     /// - Returns: `false` if no manifest with the identifier is registered.
     @discardableResult
-    package func remove(_ identifier: String) throws(ApplicationRegistryError) -> Bool {
+    package func remove(_ identifier: String) throws(ApplicationManifestError) -> Bool {
         guard DottedName.isIdentifier(identifier) else { return false }
-        let path = folder.appending(Self.fileName(of: identifier))
-        do throws(Errno) {
-            try DurableFile.remove(path)
-            return true
-        } catch {
-            if error == .noSuchFileOrDirectory { return false }
-            throw .system(error, path)
+        return try writing { () throws(Errno) in
+            do throws(Errno) {
+                try DurableFile.remove(folder.appending(Self.fileName(of: identifier)))
+                return true
+            } catch .noSuchFileOrDirectory {
+                return false
+            }
         }
     }
-}
 
-/// Why the registry could not be changed.
-package enum ApplicationRegistryError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The manifest cannot be kept.
-    case unusable(ApplicationManifestError)
-    /// ``ApplicationRegistry/applicationBound`` applications are registered.
-    case full(FilePath)
-    /// The system refused a file or folder.
-    case system(Errno, FilePath)
-
-    package var description: String {
-        switch self {
-        case .unusable(let error): "the manifest cannot be kept: \(error)"
-        case .full(let folder):
-            "\(ApplicationRegistry.applicationBound) applications are registered in \(folder), which is the most: "
-                + "remove one first"
-        case .system(let error, let path): "\(path) cannot be written to (\(error))"
+    /// - Parameter change: returns nil if the registry is full.
+    private func writing(_ change: () throws(Errno) -> Bool?) throws(ApplicationManifestError) -> Bool {
+        let result: Bool?
+        do throws(Errno) {
+            result = try change()
+        } catch {
+            throw .init("\(folder) cannot be written to (\(error))")
         }
+        guard let result else {
+            throw .init(
+                "\(Self.applicationBound) applications are registered in \(folder), which is the most: remove one first")
+        }
+        return result
     }
 }
