@@ -57,7 +57,8 @@ extension ApplicationRegistry {
         }
         guard let result else {
             throw .init(
-                "\(Self.applicationBound) applications are registered in \(folder), which is the most: remove one first")
+                "\(Self.applicationBound) applications are registered in \(folder), which is the most: "
+                    + "remove one first")
         }
         return result
     }
