@@ -75,11 +75,6 @@ package struct ApplicationManifest: Sendable, Hashable {
         self.desktopEntry = desktopEntry
         self.source = source
     }
-
-    /// Whether it reads a version of an activity type's content; see ``ReadableVersions/reads(version:of:)``.
-    package func reads(version: UInt32, of type: String) -> Bool {
-        readableVersions.reads(version: version, of: type)
-    }
 }
 
 /// A kind of document whose editing an application continues: an entry of `CFBundleDocumentTypes`.
