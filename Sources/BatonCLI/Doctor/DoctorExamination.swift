@@ -91,15 +91,15 @@ struct DoctorExamination {
         }
         let ear = MulticastEar(
             saying: label, listeningFor: other, asking: asked.map(addresses) ?? [],
-            interfaces: facts.network.addresses,
+            interfaces: facts.addresses,
             on: EventLoop(name: "doctor"), executor: executor)
         defer { ear.close() }
-        let chosen = facts.network.leading(ear.report.interfaces, towards: asked.map(addresses) ?? []).first?.name
+        let chosen = facts.leading(ear.report.interfaces, towards: asked.map(addresses) ?? []).first?.name
         async let filter = value(within: Self.searching) { await PacketFilterSearch.find(at: chosen) }
         let (start, limit) = (ContinuousClock.now, Self.limit)
         let running = Task { await ear.run(for: limit) }
         defer { running.cancel() }
-        let names = Set(facts.network.addresses.map(\.interfaceName)).sorted().joined(separator: ", ")
+        let names = Set(facts.addresses.map(\.interfaceName)).sorted().joined(separator: ", ")
         progress.show("listening on \(names)")
         var answer = Measured<WireExamineResponse>.missing(reasonForNone)
         var isFresh = false
@@ -137,7 +137,7 @@ struct DoctorExamination {
         // Bridges of containers have the same address on many machines.
         let own = (try? InterfaceAddress.current(includingIdle: true)) ?? []
         known.removeAll { address in own.contains { $0.address == address } }
-        heard.interfaces = facts.network.leading(report.interfaces, towards: known)
+        heard.interfaces = facts.leading(report.interfaces, towards: known)
         var status = WireStatusResponse()
         if case .status(let value) = node { status = value }
         let network =
@@ -156,10 +156,10 @@ struct DoctorExamination {
         }
         let apart = areListsApart ? account?.state.revoked.map(\.description).sorted() : nil
         var road = RoadFacts(
-            device: target.id, name: target.name, isRevoked: target.isRevoked, apartRevocations: apart ?? [],
-            addresses: known, examination: answer, isFresh: isFresh)
-        road.lookUp(facts.network.addresses)
-        return network + Diagnosis.road(road, heard: heard, devices: devices)
+            id: target.id, name: target.name, isRevoked: target.isRevoked, apartRevocations: apart ?? [],
+            addresses: known, heard: heard, devices: devices, answered: answer, isFresh: isFresh)
+        road.lookUp(facts.addresses)
+        return network + road.findings
     }
 
     private func unmeasured(_ group: Check.Group, because reason: String) -> [Finding] {

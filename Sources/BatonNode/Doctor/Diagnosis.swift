@@ -4,7 +4,6 @@ import BatonAccount
 import BatonCore
 import BatonDocuments
 package import BatonMessages
-import SystemPackage
 
 /// The answer of this user's node to the doctor.
 package enum NodeAnswer: Sendable {
@@ -21,7 +20,10 @@ package enum Diagnosis {
     ///
     /// - Returns: at least one finding for each check of the group, in the order of ``Check``.
     package static func machine(_ facts: MachineFacts, node: NodeAnswer) -> [Finding] {
-        [account(facts)] + folders(facts) + disks(facts) + rules(facts)
+        [account(facts)]
+            + problems(of: .folders, facts, orElse: "only this user can use Baton's folders")
+            + problems(of: .disk, facts, orElse: "the disk has room for Baton's files")
+            + problems(of: .rules, facts, orElse: "the rules and the shared folders have no mistakes")
             + [handoff(facts), self.node(node, facts), limits(node, facts), bus(facts)]
     }
 
@@ -46,58 +48,9 @@ package enum Diagnosis {
         "# restore the folder from a backup; only if there is none:", "baton account leave", "baton account join",
     ]
 
-    private static func folders(_ facts: MachineFacts) -> [Finding] {
-        guard !facts.exposures.isEmpty else { return [.fine(.folders, "only this user can use Baton's folders")] }
-        return facts.exposures.map { exposure in
-            let word = ShellWord.quoted(exposure.path.string)
-            let mode = String(exposure.mode, radix: 8)
-            let evidence = ["mode \(mode), user \(exposure.owner)"]
-            guard exposure.owner == facts.user else {
-                return .problem(
-                    .wrongRights, of: "\(exposure.path) belongs to another user", evidence: evidence,
-                    remedy: ["sudo chown -R \(facts.user) \(word)"])
-            }
-            let (verb, change) =
-                switch exposure.kind {
-                case .secretFolder: ("use", "700")
-                case .secretFile: ("use", "600")
-                case .configuration: ("write to", "go-w")
-                }
-            return .problem(
-                .wrongRights, of: "others can \(verb) \(exposure.path)", evidence: evidence,
-                remedy: ["chmod \(change) \(word)"])
-        }
-    }
-
-    private static func disks(_ facts: MachineFacts) -> [Finding] {
-        guard !facts.unusableDisks.isEmpty else { return [.fine(.disk, "the disk has room for Baton's files")] }
-        return facts.unusableDisks.map { disk in
-            switch disk.reason {
-            case .full(let bytes, let files):
-                .problem(
-                    .diskFull, of: "\(disk.path)",
-                    evidence: ["\(HumanUnits.bytes(bytes)) and \(HumanUnits.count(Int(clamping: files), "file")) free"],
-                    remedy: ["df -h \(ShellWord.quoted(disk.path.string))"])
-            case .readOnly(let mount):
-                .problem(
-                    .diskReadOnly, of: "\(disk.path)", evidence: ["\(mount) is mounted read-only"],
-                    remedy: [
-                        "sudo dmesg | tail # if the disk has errors, repair it first",
-                        "sudo mount -o remount,rw \(ShellWord.quoted(mount.string))",
-                    ])
-            }
-        }
-    }
-
-    private static func rules(_ facts: MachineFacts) -> [Finding] {
-        guard !facts.mistakes.isEmpty else {
-            return [.fine(.rules, "the rules and the shared folders have no mistakes")]
-        }
-        return facts.mistakes.map { mistake in
-            .problem(
-                .rulesMistake, of: "\(mistake.path): \(mistake.error)",
-                remedy: ["${EDITOR:-vi} \(ShellWord.quoted(mistake.path.string))", mistake.checkedBy])
-        }
+    private static func problems(of check: Check, _ facts: MachineFacts, orElse fine: String) -> [Finding] {
+        let problems = facts.problems.filter { $0.check == check }
+        return problems.isEmpty ? [.fine(check, fine)] : problems
     }
 
     private static func handoff(_ facts: MachineFacts) -> Finding {

@@ -3,6 +3,7 @@
 package import BatonAccount
 import BatonCore
 import BatonDiscovery
+import BatonDocuments
 import BatonEventLoop
 package import BatonTransport
 import Glibc
@@ -10,42 +11,15 @@ import SystemPackage
 
 /// The facts that the doctor sees of this machine without a node. ``Diagnosis/machine(_:node:)`` judges it.
 package struct MachineFacts: Sendable {
-    /// A file or folder that another user owns or may use.
-    struct Exposure: Sendable, Hashable {
-        let path: FilePath
-        let owner: UInt32
-        let mode: UInt32
-        let kind: Kind
-
-        enum Kind: Sendable { case secretFolder, secretFile, configuration }
-    }
-
-    struct UnusableDisk: Sendable, Hashable {
-        enum Reason: Sendable, Hashable {
-            case full(bytes: UInt64, files: UInt64)
-            case readOnly(mount: FilePath)
-        }
-
-        let path: FilePath
-        let reason: Reason
-    }
-
-    struct Mistake: Sendable, Hashable {
-        let path: FilePath
-        let error: ConfigurationError
-        let checkedBy: String
-    }
-
     /// The watches that a program needs at least: 16. libdispatch has a few of its own.
     package static let watches = 16
     /// Less space than this counts as a full disk: 16 MiB.
-    static let leastSpace: UInt64 = 16 << 20
-    var user = geteuid()
+    private static let leastSpace: UInt64 = 16 << 20
+
     /// Nil if the account can be used.
     var accountError: AccountError?
-    var exposures: [Exposure] = []
-    var unusableDisks: [UnusableDisk] = []
-    var mistakes: [Mistake] = []
+    /// What is wrong with the rights of Baton's files, with the disk, and with the files that the user writes.
+    var problems: [Finding] = []
     var handoff = HandoffSwitch()
     /// Where the node listens for programs of this user.
     var socketPath = ""
@@ -67,28 +41,24 @@ package struct MachineFacts: Sendable {
         } catch {
             facts.accountError = error
         }
-        let candidates: [(FilePath, Exposure.Kind)] = [
-            (configuration, .configuration), (state, .secretFolder), (store.folder, .secretFolder),
-            (FilePath(home.runtimeFolder), .secretFolder), (FilePath(home.socketPath), .secretFile),
-        ]
-        facts.exposures = candidates.compactMap { Exposure($0, $1) }
+        let folders = [state, store.folder, FilePath(home.runtimeFolder)]
+        var files = [FilePath(home.socketPath)]
         // The store also checks each file in the folder of the account.
-        if let path = facts.accountError?.exposedPath, !facts.exposures.contains(where: { $0.path == path }),
-            let exposure = Exposure(path, .secretFile)
-        {
-            facts.exposures.append(exposure)
-        }
-        let disks = [UnusableDisk(of: state), UnusableDisk(of: configuration)].compactMap { $0 }
-        facts.unusableDisks = disks.count == 2 && disks[0].reason == disks[1].reason ? [disks[0]] : disks
+        if let path = facts.accountError?.exposedPath, !(folders + files).contains(path) { files.append(path) }
+        facts.problems = [exposure(of: configuration, to: "write to", 0o022, remedy: "go-w")].compactMap { $0 }
+        facts.problems += folders.compactMap { exposure(of: $0, to: "use", 0o077, remedy: "700") }
+        facts.problems += files.compactMap { exposure(of: $0, to: "use", 0o077, remedy: "600") }
+        let disks = [state, configuration].compactMap(unusableDisk)
+        facts.problems += disks.count == 2 && disks[0].evidence == disks[1].evidence ? [disks[0]] : disks
         let (rules, roots) = (AcceptPolicyFile.path(in: home), SharedRootsFile.path(in: home))
-        facts.mistakes = [
-            Mistake(rules, checkedBy: "baton policy check") { path throws(ConfigurationError) in
+        facts.problems += [
+            mistake(in: rules, checkedBy: "baton policy check") { path throws(ConfigurationError) in
                 _ = try AcceptPolicyFile.read(path, userHome: ConfigurationFile.userHome)
             },
-            Mistake(roots, checkedBy: "baton roots") { path throws(ConfigurationError) in
+            mistake(in: roots, checkedBy: "baton roots") { path throws(ConfigurationError) in
                 _ = try SharedRootsFile.read(path, userHome: ConfigurationFile.userHome)
             },
-            Mistake(NodeSettings.path(in: home), checkedBy: "baton doctor") { path throws(ConfigurationError) in
+            mistake(in: NodeSettings.path(in: home), checkedBy: "baton doctor") { path throws(ConfigurationError) in
                 _ = try NodeSettings.read(path)
             },
         ].compactMap { $0 }
@@ -103,6 +73,78 @@ package struct MachineFacts: Sendable {
         facts.silentBus = SystemBus.unreachablePath()
         return facts
     }
+
+    /// Looks at a file or folder. Nil if it does not exist, or belongs to this user, who alone has the rights of a mask.
+    ///
+    /// - Parameters:
+    ///   - use: what others can do, in words.
+    ///   - change: the argument of `chmod` that takes it from them.
+    private static func exposure(
+        of path: FilePath, to use: String, _ mask: UInt32, remedy change: String
+    ) -> Finding? {
+        // Only the folder of the configuration, which others may read, may be behind a link, as ``HomeFolder`` says.
+        guard let status = try? path.stat(followTargetSymlink: mask == 0o022) else { return nil }
+        let (owner, mode) = (status.userID.rawValue, UInt32(status.permissions.rawValue))
+        let evidence = ["mode \(String(mode, radix: 8)), user \(owner)"]
+        let word = ShellWord.quoted(path.string)
+        guard owner == geteuid() else {
+            return .problem(
+                .wrongRights, of: "\(path) belongs to another user", evidence: evidence,
+                remedy: ["sudo chown -R \(geteuid()) \(word)"])
+        }
+        guard mode & mask != 0 else { return nil }
+        return .problem(
+            .wrongRights, of: "others can \(use) \(path)", evidence: evidence, remedy: ["chmod \(change) \(word)"])
+    }
+
+    /// Looks at the disk of a folder, or of its nearest parent that exists. Nil if something can be stored there.
+    private static func unusableDisk(of folder: FilePath) -> Finding? {
+        var path = folder
+        var status = statvfs()
+        while statvfs(path.string, &status) != 0 {
+            guard errno == ENOENT, path.removeLastComponent() else { return nil }
+        }
+        if Int(status.f_flag) & Int(ST_RDONLY) != 0 {
+            let mount = mount(of: path)
+            return .problem(
+                .diskReadOnly, of: "\(folder)", evidence: ["\(mount) is mounted read-only"],
+                remedy: [
+                    "sudo dmesg | tail # if the disk has errors, repair it first",
+                    "sudo mount -o remount,rw \(ShellWord.quoted(mount.string))",
+                ])
+        }
+        let space = UInt64(status.f_bavail) * UInt64(status.f_frsize)
+        // A file system without a table of files, such as btrfs, says 0 of 0.
+        guard space < leastSpace || (status.f_favail == 0 && status.f_files > 0) else { return nil }
+        let files = HumanUnits.count(Int(clamping: status.f_favail), "file")
+        return .problem(
+            .diskFull, of: "\(folder)", evidence: ["\(HumanUnits.bytes(space)) and \(files) free"],
+            remedy: ["df -h \(ShellWord.quoted(folder.string))"])
+    }
+
+    /// The highest folder on the same file system.
+    private static func mount(of path: FilePath) -> FilePath {
+        let device = try? path.stat().deviceID
+        var mount = path
+        while mount.lastComponent != nil, (try? mount.removingLastComponent().stat().deviceID) == device {
+            mount.removeLastComponent()
+        }
+        return mount
+    }
+
+    /// - Parameter command: tells the user whether the mistake is mended.
+    private static func mistake(
+        in path: FilePath, checkedBy command: String, reading: (FilePath) throws(ConfigurationError) -> Void
+    ) -> Finding? {
+        do {
+            try reading(path)
+            return nil
+        } catch {
+            return .problem(
+                .rulesMistake, of: "\(path): \(error)",
+                remedy: ["${EDITOR:-vi} \(ShellWord.quoted(path.string))", command])
+        }
+    }
 }
 
 extension AccountError {
@@ -116,60 +158,6 @@ extension AccountError {
         case .noAccount, .accountExists, .nodeRunning, .busy, .damaged, .unknownFormat, .invalidDeviceName, .system,
             .cryptography:
             nil
-        }
-    }
-}
-
-extension MachineFacts.Exposure {
-    /// Looks at a file or folder. Nil if it does not exist, or only this user may use it.
-    fileprivate init?(_ path: FilePath, _ kind: Kind) {
-        // The folder of the configuration may be behind a link, as ``HomeFolder`` says.
-        guard let status = try? path.stat(followTargetSymlink: kind == .configuration) else { return nil }
-        let (owner, mode) = (status.userID.rawValue, status.permissions.rawValue)
-        guard owner != geteuid() || mode & (kind == .configuration ? 0o022 : 0o077) != 0 else { return nil }
-        self.init(path: path, owner: owner, mode: UInt32(mode), kind: kind)
-    }
-}
-
-extension MachineFacts.UnusableDisk {
-    /// Looks at the disk of a folder, or of its nearest parent that exists. Nil if something can be stored there.
-    fileprivate init?(of folder: FilePath) {
-        var path = folder
-        var status = statvfs()
-        while statvfs(path.string, &status) != 0 {
-            guard errno == ENOENT, path.removeLastComponent() else { return nil }
-        }
-        let space = UInt64(status.f_bavail) * UInt64(status.f_frsize)
-        if Int(status.f_flag) & Int(ST_RDONLY) != 0 {
-            self.init(path: folder, reason: .readOnly(mount: Self.mount(of: path)))
-            // A file system without a table of files, such as btrfs, says 0 of 0.
-        } else if space < MachineFacts.leastSpace || (status.f_favail == 0 && status.f_files > 0) {
-            self.init(path: folder, reason: .full(bytes: space, files: UInt64(status.f_favail)))
-        } else {
-            return nil
-        }
-    }
-
-    /// The highest folder on the same file system.
-    private static func mount(of path: FilePath) -> FilePath {
-        let device = try? path.stat().deviceID
-        var mount = path
-        while mount.lastComponent != nil, (try? mount.removingLastComponent().stat().deviceID) == device {
-            mount.removeLastComponent()
-        }
-        return mount
-    }
-}
-
-extension MachineFacts.Mistake {
-    fileprivate init?(
-        _ path: FilePath, checkedBy command: String, reading: (FilePath) throws(ConfigurationError) -> Void
-    ) {
-        do {
-            try reading(path)
-            return nil
-        } catch {
-            self.init(path: path, error: error, checkedBy: command)
         }
     }
 }

@@ -1,49 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import BatonDiscovery
+package import BatonEventLoop
+import FoundationEssentials
 import Glibc
-import SystemPackage
 
 /// The facts that the doctor reads of this machine's network.
 ///
 /// ``Diagnosis/network(_:isBusSilent:unannounced:hasMetOthers:heard:devices:)`` judges it.
 package struct NetworkFacts: Sendable {
-    package var network = LocalNetwork()
+    package var addresses: [InterfaceAddress] = []
+    /// The indices of the interfaces that the default routes take.
+    var outward: Set<UInt32> = []
+    /// The indices of the interfaces that bridge containers or virtual machines to this machine, and to no other.
+    var bridges: Set<UInt32> = []
     /// The users of the programs that answer multicast DNS beside the responder.
     var otherResponders: [String] = []
     var isAvahiInstalled = true
     package var filter = PacketFilter.unknown
 
+    /// Addresses of no machine (RFC 5737 and RFC 3849). Nothing is sent to them: only their routes are looked up.
+    private static let outside = ["192.0.2.1", "2001:db8::1"].compactMap { IPAddress($0) }
+
     package init() {}
 
     /// Reads the facts. It takes less than a millisecond.
     package static func read() -> NetworkFacts {
-        var facts = NetworkFacts()
-        facts.network = .read()
+        var facts = ofInterfaces()
         facts.otherResponders = SocketTable.otherResponders(
             in: ["/proc/net/udp", "/proc/net/udp6"].map(SocketTable.read))
         facts.isAvahiInstalled = access("/usr/sbin/avahi-daemon", X_OK) == 0
         return facts
     }
+
+    /// Reads the facts that ``leading(_:towards:)`` needs.
+    static func ofInterfaces() -> NetworkFacts {
+        var facts = NetworkFacts()
+        facts.addresses = (try? InterfaceAddress.current()) ?? []
+        let sources = outside.compactMap { try? InterfaceAddress.source(towards: $0) }
+        facts.outward = facts.indices { sources.contains($0.address) }
+        // A bridge that leads to the internet is the network itself.
+        facts.bridges = facts.indices { access("/sys/class/net/\($0.interfaceName)/bridge", F_OK) == 0 }
+            .subtracting(facts.outward)
+        return facts
+    }
+
+    /// Chooses the interfaces that matter, of those that were listened on: the ones in the network of a device. Without
+    /// one those of the default routes, and without any all that have an address beside the link-local one. A tunnel
+    /// carries no multicast, so that the interface below it counts.
+    ///
+    /// - Parameter devices: the addresses of the device in question.
+    package func leading(
+        _ interfaces: [MulticastEar.Interface], towards devices: [IPAddress]
+    ) -> [MulticastEar.Interface] {
+        let onLink = indices { own in devices.contains { own.isOnLink($0) } }
+        let routable = indices { !$0.address.isLinkLocal }
+        // Containers have addresses of the same networks on many machines: a bridge comes last.
+        let choices = [onLink.subtracting(bridges), onLink, outward, routable.subtracting(bridges)]
+        for choice in choices {
+            let chosen = interfaces.filter { choice.contains($0.index) }
+            if !chosen.isEmpty { return chosen }
+        }
+        return interfaces.filter { !bridges.contains($0.index) }
+    }
+
+    private func indices(where matches: (InterfaceAddress) -> Bool) -> Set<UInt32> {
+        Set(addresses.filter(matches).map(\.interfaceIndex))
+    }
 }
 
 /// The sockets of this machine, from `/proc/net/udp`, `/proc/net/tcp` and the like (proc_pid_net(5)).
 enum SocketTable {
-    /// The most bytes that are read of a table: about 7000 sockets.
-    private static let sizeBound = 1 << 20
-
     /// The text of a table; empty if it cannot be read.
-    static func read(_ path: String) -> String {
-        guard let file = try? FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec) else { return "" }
-        defer { try? file.close() }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 16 << 10)
-        while bytes.count < sizeBound, let count = try? buffer.withUnsafeMutableBytes({ try file.read(into: $0) }),
-            count > 0
-        {
-            bytes += buffer.prefix(count)
-        }
-        return String(decoding: bytes, as: UTF8.self)
-    }
+    static func read(_ path: String) -> String { (try? String(contentsOfFile: path, encoding: .utf8)) ?? "" }
 
     /// The users of the sockets that receive unicast multicast DNS beside the responder's.
     ///

@@ -7,21 +7,7 @@ package enum PacketFilter: Sendable, Hashable {
     case ufw
     /// The zone of the interface; nil for the default zone.
     case firewalld(zone: String?)
-    /// The one chain of nftables for each direction, where there is one.
-    case nftables(input: Chain?, output: Chain?)
     case unknown
-
-    package struct Chain: Sendable, Hashable {
-        let family: String
-        let table: String
-        let name: String
-
-        package init(family: String, table: String, name: String) {
-            self.family = family
-            self.table = table
-            self.name = name
-        }
-    }
 
     enum Traffic: Sendable {
         case multicastDNS
@@ -45,12 +31,8 @@ package enum PacketFilter: Sendable, Hashable {
             return [
                 "sudo firewall-cmd --permanent \(place)--add-port=\(port)/\(transport) && sudo firewall-cmd --reload"
             ]
-        case .nftables(let input, let output):
-            guard let chain = direction == .input ? input : output else { break }
-            let place = [chain.family, chain.table, chain.name].map(ShellWord.quoted).joined(separator: " ")
-            return ["sudo nft insert rule \(place) \(transport) dport \(port) accept"]
-        case .firewalld, .unknown: break
+        case .firewalld, .unknown:
+            return ["sudo nft list ruleset"]
         }
-        return ["sudo nft list ruleset"]
     }
 }

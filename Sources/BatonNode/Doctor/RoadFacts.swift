@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+package import BatonDiscovery
 package import BatonEventLoop
 package import BatonMessages
 package import BatonProtocol
 
-/// The facts that the doctor found out on the road to one device. ``Diagnosis/road(_:heard:devices:)`` judges it.
+/// The facts that the doctor found out on the road to one device. ``findings`` judges them.
 package struct RoadFacts: Sendable {
-    package var device: DeviceID
-    package var name: String
+    let id: DeviceID
+    let name: String
     /// Whether a revocation list of this device names it.
-    package var isRevoked: Bool
+    let isRevoked: Bool
     /// The ids of revoked devices if their lists were signed apart; else empty.
-    package var apartRevocations: [String]
-    package var addresses: [IPAddress]
+    let apartRevocations: [String]
+    let addresses: [IPAddress]
+    /// What the ear heard, at the interfaces that matter.
+    let heard: MulticastEar.Report
+    /// The devices that were heard; nil if the account cannot be read.
+    let devices: HeardDevices?
     /// The way to each address that has one.
-    package var routes: [IPAddress: Route] = [:]
+    var routes: [IPAddress: Route] = [:]
     /// The addresses at which the link knows a machine (true) or none (false). An address of another link has no entry.
-    package var neighbours: [IPAddress: Bool] = [:]
+    var neighbours: [IPAddress: Bool] = [:]
     /// The answer of the node here, or why there is none.
-    package var examination: Measured<WireExamineResponse>
+    let answered: Measured<WireExamineResponse>
     /// Whether the node dialled what the device announces now. Its port and what its gate lets in change every 15
     /// minutes, so that a refusal of an older port or by an older key says nothing.
-    package var isFresh: Bool
+    let isFresh: Bool
 
     package struct Route: Sendable, Hashable {
         /// The interface that packets take.
@@ -32,15 +37,17 @@ package struct RoadFacts: Sendable {
     }
 
     package init(
-        device: DeviceID, name: String, isRevoked: Bool, apartRevocations: [String], addresses: [IPAddress],
-        examination: Measured<WireExamineResponse>, isFresh: Bool
+        id: DeviceID, name: String, isRevoked: Bool, apartRevocations: [String], addresses: [IPAddress],
+        heard: MulticastEar.Report, devices: HeardDevices?, answered: Measured<WireExamineResponse>, isFresh: Bool
     ) {
-        self.device = device
+        self.id = id
         self.name = name
         self.isRevoked = isRevoked
         self.apartRevocations = apartRevocations
         self.addresses = addresses
-        self.examination = examination
+        self.heard = heard
+        self.devices = devices
+        self.answered = answered
         self.isFresh = isFresh
     }
 

@@ -58,7 +58,7 @@ final class Examinations {
         let door = PeerDialer.Door(
             device: device, keys: dialer.account.value.currentKeys, gateNonce: Array(request.gateNonce))
         async let dialBack = reach(.ip(address, port: port), door)
-        let network = LocalNetwork.read()
+        let network = NetworkFacts.ofInterfaces()
         let report = try await listen(saying: request.say, for: request.listenFor, in: network)
         var answer = WireExaminationResponse()
         answer.dialBack = await dialBack
@@ -87,7 +87,7 @@ final class Examinations {
     }
 
     private func listen(
-        saying label: String, for other: String, in network: LocalNetwork
+        saying label: String, for other: String, in network: NetworkFacts
     ) async throws(HandoffError) -> MulticastEar.Report {
         let executor: BlockingExecutor
         do {

@@ -48,20 +48,6 @@ struct FindingRenderingTests {
             ])
     }
 
-    @Test("The chain that filters is found if it is the only one of its direction")
-    func chains() {
-        func chain(_ name: String, _ hook: String) -> String {
-            #"{"chain":{"family":"inet","table":"f","name":"\#(name)","handle":1,"type":"filter","hook":"\#(hook)"}}"#
-        }
-        func filter(_ chains: String...) -> PacketFilter {
-            PacketFilterSearch.nftables(#"{"nftables":[{"metainfo":{}},\#(chains.joined(separator: ","))]}"#)
-        }
-        let input = PacketFilter.Chain(family: "inet", table: "f", name: "i")
-        #expect(filter(chain("i", "input"), chain("n", "prerouting")) == .nftables(input: input, output: nil))
-        #expect(filter(chain("i", "input"), chain("j", "input")) == .nftables(input: nil, output: nil))
-        #expect(PacketFilterSearch.nftables("damaged") == .unknown)
-    }
-
     @Test("JSON has the same, and the counts last")
     func json() {
         #expect(

@@ -34,17 +34,17 @@ struct MachineFault: Sendable, CustomTestStringConvertible {
             $0.accountError = .damaged(path: "/state/account", reason: "it is empty")
         },
         MachineFault(cause: .wrongRights) {
-            $0.exposures = [.init(path: "/run/baton", owner: $0.user + 1, mode: 0o700, kind: .secretFolder)]
+            $0.problems.append(.problem(.wrongRights, of: "others can use /run/baton", remedy: ["chmod 700 /run/baton"]))
         },
         MachineFault(cause: .diskFull) {
-            $0.unusableDisks.append(.init(path: "/state", reason: .full(bytes: 1, files: 2)))
+            $0.problems.append(.problem(.diskFull, of: "/state", remedy: ["df -h /state"]))
         },
         MachineFault(cause: .diskReadOnly) {
-            $0.unusableDisks.append(.init(path: "/config", reason: .readOnly(mount: "/")))
+            $0.problems.append(.problem(.diskReadOnly, of: "/config", remedy: ["sudo mount -o remount,rw /"]))
         },
         MachineFault(cause: .rulesMistake) {
-            let error = ConfigurationError(line: 1, column: 1, problem: "there is no action \"x\"")
-            $0.mistakes = [.init(path: "/config/accept-policy", error: error, checkedBy: "baton policy check")]
+            $0.problems.append(
+                .problem(.rulesMistake, of: "/config/accept-policy: line 1", remedy: ["baton policy check"]))
         },
         MachineFault(cause: .handoffOff) { $0.handoff.isOn = false },
         MachineFault(cause: .noNode, node: .absent, change: unchanged),

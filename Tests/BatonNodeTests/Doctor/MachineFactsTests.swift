@@ -49,8 +49,8 @@ struct MachineFactsTests {
         let machine = try Machine()
         let before = try FileManager.default.subpathsOfDirectory(atPath: machine.folder).sorted()
         let facts = machine.facts
-        #expect(facts.accountError == nil && facts.exposures.isEmpty && facts.mistakes.isEmpty, "\(facts)")
-        #expect(facts.unusableDisks.isEmpty && facts.handoff.isOn && facts.canWatch, "\(facts)")
+        #expect(facts.accountError == nil && facts.problems.isEmpty, "\(facts)")
+        #expect(facts.handoff.isOn && facts.canWatch, "\(facts)")
         #expect(try FileManager.default.subpathsOfDirectory(atPath: machine.folder).sorted() == before)
     }
 
@@ -59,7 +59,7 @@ struct MachineFactsTests {
         let home = try Home(environment: ["BATON_HOME": "/nonexistent/baton"])
         let facts = MachineFacts.read(home, AccountStore(folder: "/nonexistent/baton/state/account"))
         #expect(facts.accountError == .noAccount)
-        #expect(facts.exposures.isEmpty && facts.mistakes.isEmpty && facts.handoff.isOn, "\(facts)")
+        #expect(facts.problems.isEmpty && facts.handoff.isOn, "\(facts)")
     }
 
     @Test("Each folder and file that others can use is found once")
@@ -70,14 +70,17 @@ struct MachineFactsTests {
         for (path, mode) in [(account, 0o755), (key, 0o644), (machine.home.runtimeFolder, 0o770)] {
             let before = path == key ? 0o600 : 0o700
             try machine.setMode(mode, of: path)
-            let exposures = machine.facts.exposures
-            #expect(exposures.map(\.path.string) == [path] && exposures.map(\.mode) == [UInt32(mode)], "\(exposures)")
+            let problems = machine.facts.problems
+            #expect(problems.map(\.sentence) == ["others can use \(path)"], "\(problems)")
+            let (is, ought) = (String(mode, radix: 8), String(before, radix: 8))
+            #expect(problems.first?.evidence == ["mode \(is), user \(geteuid())"], "\(problems)")
+            #expect(problems.first?.remedy == ["chmod \(ought) \(path)"], "\(problems)")
             try machine.setMode(before, of: path)
         }
         try machine.setMode(0o755, of: machine.home.configurationFolder)
-        #expect(machine.facts.exposures.isEmpty)
+        #expect(machine.facts.problems.isEmpty)
         try machine.setMode(0o777, of: machine.home.configurationFolder)
-        #expect(machine.facts.exposures.map(\.kind) == [.configuration])
+        #expect(machine.facts.problems.map(\.remedy) == [["chmod go-w \(machine.home.configurationFolder)"]])
     }
 
     @Test("A program at the port of the node's settings is found")
@@ -97,9 +100,10 @@ struct MachineFactsTests {
         try machine.write("allow\n", to: "accept-policy")
         try machine.write("Documents=relative\n", to: "shared-roots")
         try machine.write("port=80\n", to: "node")
-        let mistakes = machine.facts.mistakes
-        #expect(mistakes.map(\.path.lastComponent?.string) == ["accept-policy", "shared-roots", "node"])
-        #expect(mistakes.allSatisfy { $0.error.line == 1 }, "\(mistakes)")
+        let mistakes = machine.facts.problems
+        let paths = ["accept-policy", "shared-roots", "node"].map { machine.home.configurationFolder + "/" + $0 }
+        #expect(mistakes.map(\.remedy.first) == paths.map { "${EDITOR:-vi} \($0)" })
+        #expect(zip(mistakes, paths).allSatisfy { $0.sentence.hasPrefix("\($1): line 1") }, "\(mistakes)")
     }
 
     @Test("Handoff that is off, and a damaged switch, are read without a change of the marker")

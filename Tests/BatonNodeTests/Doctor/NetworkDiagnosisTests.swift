@@ -168,8 +168,8 @@ struct RoadWorld {
     var findings: [Finding] {
         let devices = HeardDevices(heard, account: account)
         var facts = RoadFacts(
-            device: device, name: "desktop", isRevoked: isRevoked, apartRevocations: apartRevocations,
-            addresses: [Self.address], examination: answer, isFresh: isFresh)
+            id: device, name: "desktop", isRevoked: isRevoked, apartRevocations: apartRevocations,
+            addresses: [Self.address], heard: heard, devices: devices, answered: answer, isFresh: isFresh)
         (facts.routes, facts.neighbours) = (routes, neighbours)
         return Diagnosis.network(
             network, isBusSilent: false, unannounced: unannounced, hasMetOthers: true, heard: heard, devices: devices)
@@ -178,7 +178,7 @@ struct RoadWorld {
                     answer, asked: "desktop", status: .with { $0.port = 4711 }, canInstallNode: true,
                     filter: network.filter)
             ]
-            + Diagnosis.road(facts, heard: heard, devices: devices)
+            + facts.findings
     }
 }
 
@@ -312,7 +312,7 @@ struct NetworkDiagnosisTests {
                 prefixLength: text.contains(":") ? 64 : 24, isMulticast: true)
         }
         func heard(_ index: UInt32) -> MulticastEar.Interface { .init(name: "i\(index)", index: index) }
-        var network = LocalNetwork()
+        var network = NetworkFacts()
         network.addresses = [
             address("10.77.0.1", 2), address("192.168.1.5", 3), address("172.17.0.1", 4), address("fe80::1", 5),
         ]
@@ -360,8 +360,6 @@ struct NetworkDiagnosisTests {
 
     @Test("The commands against a firewall are those of the program that filters")
     func remedies() {
-        let chain = PacketFilter.Chain(family: "inet", table: "my filter", name: "in")
-        let nftables = PacketFilter.nftables(input: chain, output: nil)
         let shown = "sudo nft list ruleset"
         #expect(PacketFilter.ufw.remedy(for: .port(24747)) == ["sudo ufw allow 24747/tcp"])
         #expect(PacketFilter.ufw.remedy(for: .multicastDNS, .output) == ["sudo ufw allow out 5353/udp"])
@@ -371,9 +369,7 @@ struct NetworkDiagnosisTests {
         #expect(
             PacketFilter.firewalld(zone: "home").remedy(for: .port(24747))
                 == ["sudo firewall-cmd --permanent --zone=home --add-port=24747/tcp && sudo firewall-cmd --reload"])
-        #expect(
-            nftables.remedy(for: .multicastDNS) == ["sudo nft insert rule inet 'my filter' in udp dport 5353 accept"])
-        #expect(nftables.remedy(for: .multicastDNS, .output) == [shown])
+        #expect(PacketFilter.firewalld(zone: nil).remedy(for: .multicastDNS, .output) == [shown])
         #expect(PacketFilter.unknown.remedy(for: .port(24747)) == [shown])
     }
 
