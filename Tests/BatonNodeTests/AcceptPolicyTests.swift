@@ -91,22 +91,22 @@ struct AcceptPolicyTests {
     @Test(
         "An error is told with its place",
         arguments: [
-            ("allow", 1, 1, "begins with accept, ask or refuse"), ("ask\n\n  ask devise=x", 3, 7, "no condition"),
-            ("ask device", 1, 5, "NAME=VALUE"), ("ask device=", 1, 5, "no value"),
-            ("ask max=1 max=2", 1, 11, "twice"), ("ask max=much", 1, 5, "no size"),
-            ("ask max=1.2345GB", 1, 5, "no size"),
-            ("accept device=laptop", 1, 1, "to=FOLDER"), ("refuse to=/tmp", 1, 8, "is for accept"),
-            ("ask on-conflict=rename", 1, 5, "is for accept"),
-            ("accept to=/tmp on-conflict=replace", 1, 16, "rename or fail"),
-            ("accept to=Scans", 1, 8, "begin with / or ~/"), ("ask device=\"a b", 1, 5, "never closed"),
-            ("ask device=a\u{1B}b", 1, 13, "control character"), ("accept to=~anna/x", 1, 8, "begin with"),
+            ("allow", 1, "begins with accept, ask or refuse"), ("ask\n\n  ask devise=x", 3, "no condition"),
+            ("ask device", 1, "NAME=VALUE"), ("ask device=", 1, "no value"),
+            ("ask max=1 max=2", 1, "twice"), ("ask max=much", 1, "no size"),
+            ("ask max=1.2345GB", 1, "no size"),
+            ("accept device=laptop", 1, "to=FOLDER"), ("refuse to=/tmp", 1, "is for accept"),
+            ("ask on-conflict=rename", 1, "is for accept"),
+            ("accept to=/tmp on-conflict=replace", 1, "rename or fail"),
+            ("accept to=Scans", 1, "begin with / or ~/"), ("ask device=\"a b", 1, "never closed"),
+            ("ask device=a\u{1B}b", 1, "control character"), ("accept to=~anna/x", 1, "begin with"),
         ])
-    func errors(_ text: String, _ line: Int, _ column: Int, _ problem: String) {
+    func errors(_ text: String, _ line: Int, _ problem: String) {
         do {
             _ = try parse(text)
             Issue.record("\(text) was taken")
         } catch {
-            #expect(error.line == line && error.column == column, "\(error)")
+            #expect(error.line == line, "\(error)")
             #expect(error.problem.contains(problem), "\(error)")
         }
     }
@@ -309,7 +309,7 @@ struct AcceptPolicyFileTests {
         try scratch.write("accept to=/x\nallow\n")
         #expect(await keeper.current().rules.map(\.action) == [.ask])
         let problem = try #require(await keeper.currentProblem())
-        #expect(problem.contains("accept-policy: line 2, column 1:"))
+        #expect(problem.contains("accept-policy: line 2:"))
         try scratch.write("ask\nask\nask\n")
         #expect(await keeper.current().rules.count == 3)
         #expect(await keeper.currentProblem() == nil)

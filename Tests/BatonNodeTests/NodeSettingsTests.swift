@@ -25,15 +25,15 @@ struct NodeSettingsTests {
     @Test(
         "a mistake is reported with its place",
         arguments: [
-            ("port", 1, 1), ("\n  prot=24747", 2, 3), ("port=80", 1, 1), ("port=65536", 1, 1), ("port=", 1, 1),
-            ("port=-1", 1, 1), ("port=2000\nport=2001", 2, 1),
+            ("port", 1), ("\n  prot=24747", 2), ("port=80", 1), ("port=65536", 1), ("port=", 1), ("port=-1", 1),
+            ("port=2000\nport=2001", 2),
         ])
-    func mistakes(_ text: String, _ line: Int, _ column: Int) {
+    func mistakes(_ text: String, _ line: Int) {
         guard case .failure(let error) = Self.parse(text) else {
             Issue.record("\(text) was read")
             return
         }
-        #expect(error.line == line && error.column == column)
+        #expect(error.line == line)
     }
 
     @Test("a new port replaces the old one, and everything else stays")

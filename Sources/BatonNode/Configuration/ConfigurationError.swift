@@ -5,39 +5,32 @@ import struct SystemPackage.FilePath
 package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     /// From 1; 0 for what is wrong with the file as a whole.
     package let line: Int
-    /// From 1, in bytes; 0 likewise.
-    package let column: Int
     /// One clause, such as `there is no condition "size"`.
     package let problem: String
 
-    package var description: String { line == 0 ? problem : "line \(line), column \(column): \(problem)" }
-}
-
-extension ConfigurationError {
-    init(_ problem: String) {
-        self.init(line: 0, column: 0, problem: problem)
+    init(_ problem: String, line: Int = 0) {
+        self.line = line
+        self.problem = problem
     }
+
+    package var description: String { line == 0 ? problem : "line \(line): \(problem)" }
 }
 
 extension FilePath {
     /// A folder as it is written in a configuration file: absolute, or with `~/` in front.
     ///
-    /// - Parameters:
-    ///   - home: what `~/` stands for; `nil` where nobody knows.
-    ///   - line: where it stands, for the error; the column likewise.
-    init(configured value: String, home: FilePath?, line: Int, column: Int) throws(ConfigurationError) {
+    /// - Parameter home: what `~/` stands for; `nil` where nobody knows.
+    init(configured value: String, home: FilePath?) throws(ConfigurationError) {
         if value == "~" || value.hasPrefix("~/") {
             guard let home else {
-                throw ConfigurationError(
-                    line: line, column: column, problem: "HOME is not set, so that ~ means nothing: write the path")
+                throw ConfigurationError("HOME is not set, so that ~ means nothing: write the path")
             }
             self = home.pushing(FilePath(String(value.dropFirst(2)))).tidied
             return
         }
         let path = FilePath(value)
         guard path.isAbsolute else {
-            throw ConfigurationError(
-                line: line, column: column, problem: "the folder \"\(value)\" has to begin with / or ~/")
+            throw ConfigurationError("the folder \"\(value)\" has to begin with / or ~/")
         }
         self = path.tidied
     }

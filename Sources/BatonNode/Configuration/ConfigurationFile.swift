@@ -75,6 +75,35 @@ package enum ConfigurationFile {
         }
     }
 
+    /// Reads the lines that say something: neither empty nor a comment, which begins with `#`. White space around them
+    /// goes, also the CR of files that were written elsewhere.
+    ///
+    /// - Parameter read: takes in the line of a number, from 1. What it throws gets the number.
+    /// - Returns: the first mistake. The lines after it are read all the same.
+    static func mistake(
+        in content: [UInt8], read: (Int, String) throws(ConfigurationError) -> Void
+    ) -> ConfigurationError? {
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
+        var mistake: ConfigurationError?
+        for (index, bytes) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
+            do throws(ConfigurationError) {
+                guard let text = String(validating: bytes, as: UTF8.self) else {
+                    throw ConfigurationError("it is not UTF-8")
+                }
+                let start = text.utf8.drop(while: isSpace)
+                guard let first = start.first, first != UInt8(ascii: "#") else { continue }
+                let line = start.prefix(through: start.lastIndex { !isSpace($0) } ?? start.startIndex)
+                guard !line.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
+                    throw ConfigurationError("there is a control character")
+                }
+                try read(index + 1, String(Substring(line)))
+            } catch {
+                mistake = mistake ?? ConfigurationError(error.problem, line: index + 1)
+            }
+        }
+        return mistake
+    }
+
     // MARK: Commands that change it
 
     /// The time that a command waits for another one to change the file: 5 s. A change takes a few milliseconds.

@@ -48,23 +48,19 @@ package struct NodeSettings: Sendable, Hashable {
     }
 
     package init(parsing content: [UInt8]) throws(ConfigurationError) {
-        for (index, bytes) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
-            let line = String(decoding: bytes, as: UTF8.self)
-            let text = line.drop { $0.isWhitespace }
-            guard let first = text.first, first != "#" else { continue }
-            func failure(_ problem: String) -> ConfigurationError {
-                ConfigurationError(line: index + 1, column: line.utf8.count - text.utf8.count + 1, problem: problem)
-            }
+        let mistake = ConfigurationFile.mistake(in: content) { (line, text) throws(ConfigurationError) in
             let words = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
                 .map { $0.split(whereSeparator: \.isWhitespace).joined(separator: " ") }
             guard words.count == 2, words[0] == "port" else {
-                throw failure("port=PORT was expected, as in port=24747")
+                throw ConfigurationError("port=PORT was expected, as in port=24747")
             }
-            guard self.line == 0 else { throw failure("the port is there already, in line \(self.line)") }
+            guard self.line == 0 else { throw ConfigurationError("the port is there already, in line \(self.line)") }
             guard let port = UInt16(words[1]), Self.ports.contains(port) else {
-                throw failure("the port must be a number from \(Self.ports.lowerBound) to \(Self.ports.upperBound)")
+                throw ConfigurationError(
+                    "the port must be a number from \(Self.ports.lowerBound) to \(Self.ports.upperBound)")
             }
-            (self.port, self.line) = (port, index + 1)
+            (self.port, self.line) = (port, line)
         }
+        if let mistake { throw mistake }
     }
 }

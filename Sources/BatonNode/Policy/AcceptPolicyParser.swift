@@ -2,8 +2,8 @@
 
 import BatonAccount
 import BatonEventLoop
-
 import BatonProtocol
+
 package import struct SystemPackage.FilePath
 
 extension AcceptPolicy {
@@ -23,16 +23,10 @@ extension AcceptPolicy {
     /// - Returns: their rules, and the first mistake.
     static func parse(_ text: [UInt8], home: FilePath?) -> (policy: AcceptPolicy, mistake: ConfigurationError?) {
         var rules: [Rule] = []
-        var mistake: ConfigurationError?
-        for (index, line) in text.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
-            do throws(ConfigurationError) {
-                var parser = RuleParser(line: index + 1, rest: Array(line), home: home)
-                guard let rule = try parser.parse() else { continue }
-                guard rules.count < ruleBound else { throw parser.error(at: 0, "there are over \(ruleBound) rules") }
-                rules.append(rule)
-            } catch {
-                mistake = mistake ?? error
-            }
+        let mistake = ConfigurationFile.mistake(in: text) { (line, text) throws(ConfigurationError) in
+            let rule = try Rule(parsing: text, line: line, home: home)
+            guard rules.count < ruleBound else { throw ConfigurationError("there are over \(ruleBound) rules") }
+            rules.append(rule)
         }
         return (AcceptPolicy(rules: rules), mistake)
     }
@@ -41,117 +35,90 @@ extension AcceptPolicy {
     static func isDeviceID(_ text: String) -> Bool { DeviceID(text.lowercased()) != nil }
 }
 
-/// One line of a policy.
-private struct RuleParser {
-    private static let conditions = ["device", "type", "max", "network", "to", "on-conflict"]
+extension AcceptPolicy.Rule {
+    private static let names = ["device", "type", "max", "network", "to", "on-conflict"]
 
-    let line: Int
-    let bytes: [UInt8]
-    let home: FilePath?
-    private var position = 0
-
-    init(line: Int, rest: [UInt8], home: FilePath?) {
-        self.line = line
-        self.home = home
-        // Files that were written elsewhere end their lines with CR LF.
-        bytes = rest.last == 0x0D ? rest.dropLast() : rest
-    }
-
-    /// - Returns: nil for an empty line.
-    mutating func parse() throws(ConfigurationError) -> AcceptPolicy.Rule? {
-        guard String(validating: bytes, as: UTF8.self) != nil else { throw error(at: 0, "it is not UTF-8") }
-        guard let (word, start) = try nextWord() else { return nil }
-        guard let action = AcceptPolicy.Action(rawValue: word) else {
-            throw error(at: start, "a rule begins with accept, ask or refuse, not with \"\(word)\"")
+    fileprivate init(parsing text: String, line: Int, home: FilePath?) throws(ConfigurationError) {
+        let words = try Self.words(of: text)
+        guard let action = AcceptPolicy.Action(rawValue: words[0]) else {
+            throw ConfigurationError("a rule begins with accept, ask or refuse, not with \"\(words[0])\"")
         }
-        var rule = AcceptPolicy.Rule(line: line, action: action)
+        self.init(line: line, action: action)
         var seen: Set<String> = []
         var written: [String] = []
-        while let (word, start) = try nextWord() {
+        for word in words.dropFirst() {
             guard let equals = word.firstIndex(of: "=") else {
-                throw error(at: start, "NAME=VALUE was expected, not \"\(word)\"; a value with spaces stands in quotes")
+                throw ConfigurationError(
+                    "NAME=VALUE was expected, not \"\(word)\"; a value with spaces stands in quotes")
             }
             let (name, value) = (String(word[..<equals]), String(word[word.index(after: equals)...]))
-            guard Self.conditions.contains(name) else {
-                throw error(
-                    at: start, "there is no condition \"\(name)\": use \(Self.conditions.joined(separator: ", "))")
+            guard Self.names.contains(name) else {
+                throw ConfigurationError(
+                    "there is no condition \"\(name)\": use \(Self.names.joined(separator: ", "))")
             }
-            guard seen.insert(name).inserted else { throw error(at: start, "\(name) is there twice") }
-            guard !value.isEmpty else { throw error(at: start, "\(name) has no value; * matches everything") }
-            try set(name, value, of: &rule, at: start)
-            written.append(value.contains(" ") || value.contains("\t") ? "\(name)=\"\(value)\"" : "\(name)=\(value)")
+            guard seen.insert(name).inserted else { throw ConfigurationError("\(name) is there twice") }
+            guard !value.isEmpty else { throw ConfigurationError("\(name) has no value; * matches everything") }
+            try set(name, value, home: home)
+            written.append(value.contains { " \t".contains($0) } ? "\(name)=\"\(value)\"" : word)
         }
-        if action == .accept, rule.destination == nil {
-            throw error(at: start, "accept needs a folder for what it takes: to=FOLDER")
+        if action == .accept, destination == nil {
+            throw ConfigurationError("accept needs a folder for what it takes: to=FOLDER")
         }
-        rule.conditions = written.joined(separator: " ")
-        return rule
+        conditions = written.joined(separator: " ")
     }
 
-    private func set(
-        _ name: String, _ value: String, of rule: inout AcceptPolicy.Rule, at start: Int
-    ) throws(ConfigurationError) {
+    private mutating func set(_ name: String, _ value: String, home: FilePath?) throws(ConfigurationError) {
         if name == "to" || name == "on-conflict" {
-            guard rule.action == .accept else {
+            guard action == .accept else {
                 let condition = name == "to" ? "to=FOLDER" : name
-                throw error(at: start, "\(condition) is for accept; \(rule.action.rawValue) writes nothing")
+                throw ConfigurationError("\(condition) is for accept; \(action.rawValue) writes nothing")
             }
         } else if value == "*" {
             return
         }
         switch name {
-        case "to": rule.destination = try FilePath(configured: value, home: home, line: line, column: start + 1)
+        case "to": destination = try FilePath(configured: value, home: home)
         case "on-conflict":
             guard ["rename", "fail"].contains(value) else {
-                throw error(at: start, "on-conflict is rename or fail, not \"\(value)\"")
+                throw ConfigurationError("on-conflict is rename or fail, not \"\(value)\"")
             }
-            rule.renames = value == "rename"
-        case "device": rule.device = value
-        case "type": rule.type = value
+            renames = value == "rename"
+        case "device": device = value
+        case "type": type = value
         case "max":
-            guard let size = Self.size(value) else {
-                throw error(at: start, "\"\(value)\" is no size: write 500, 100KB, 20MB, 1.5GB or 4GiB")
+            maximumSize = Self.size(value)
+            guard maximumSize != nil else {
+                throw ConfigurationError("\"\(value)\" is no size: write 500, 100KB, 20MB, 1.5GB or 4GiB")
             }
-            rule.maximumSize = size
         case _:
-            guard let network = Self.network(value) else {
-                throw error(
-                    at: start, "\"\(value)\" is no network: write an interface (eth0) or addresses (192.168.1.0/24)")
+            network = Self.network(value)
+            guard network != nil else {
+                throw ConfigurationError(
+                    "\"\(value)\" is no network: write an interface (eth0) or addresses (192.168.1.0/24)")
             }
-            rule.network = network
         }
     }
 
-    // MARK: Words
-
-    /// Reads the next word without its quotes.
-    ///
-    /// - Returns: the word and its position; nil at the end or at a comment.
-    private mutating func nextWord() throws(ConfigurationError) -> (String, Int)? {
-        while position < bytes.count, isSpace(bytes[position]) { position += 1 }
-        let start = position
-        guard position < bytes.count, bytes[position] != UInt8(ascii: "#") else { return nil }
-        var word: [UInt8] = []
+    /// The words up to a comment, without their quotes.
+    private static func words(of text: String) throws(ConfigurationError) -> [String] {
+        var words: [String] = []
+        var word: String?
         var isQuoted = false
-        while position < bytes.count, isQuoted || !isSpace(bytes[position]) {
-            let byte = bytes[position]
-            guard byte >= 0x20 && byte != 0x7F || byte == 0x09 else {
-                throw error(at: position, "there is a control character")
+        for scalar in text.unicodeScalars {
+            if word == nil, scalar == "#" { break }
+            if !isQuoted, scalar == " " || scalar == "\t" {
+                words += [word].compactMap { $0 }
+                word = nil
+            } else if scalar == "\"" {
+                isQuoted.toggle()
+                word = word ?? ""
+            } else {
+                word = (word ?? "") + String(scalar)
             }
-            if byte == UInt8(ascii: "\"") { isQuoted.toggle() } else { word.append(byte) }
-            position += 1
         }
-        guard !isQuoted else { throw error(at: start, "a quotation mark is never closed") }
-        return (String(decoding: word, as: UTF8.self), start)
+        guard !isQuoted else { throw ConfigurationError("a quotation mark is never closed") }
+        return words + [word].compactMap { $0 }
     }
-
-    private func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-
-    func error(at position: Int, _ problem: String) -> ConfigurationError {
-        ConfigurationError(line: line, column: position + 1, problem: problem)
-    }
-
-    // MARK: Values
 
     private static let units: [String: UInt64] = [
         "": 1, "B": 1, "K": 1000, "KB": 1000, "M": 1_000_000, "MB": 1_000_000, "G": 1_000_000_000, "GB": 1_000_000_000,

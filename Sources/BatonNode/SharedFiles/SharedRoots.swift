@@ -36,56 +36,33 @@ package struct SharedRoots: Sendable, Hashable {
     /// spaces as well.
     ///
     /// - Parameter home: what `~/` stands for; `nil` where nobody knows.
-    package init(parsing text: some Collection<UInt8>, home: FilePath?) throws(ConfigurationError) {
-        guard String(validating: text, as: UTF8.self) != nil else { throw ConfigurationError("it is not UTF-8") }
-        roots = []
-        for (index, bytes) in text.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
-            guard let root = try Self.root(Array(bytes), line: index + 1, home: home) else { continue }
-            if let other = self[root.name] {
+    package init(parsing text: [UInt8], home: FilePath?) throws(ConfigurationError) {
+        var roots: [SharedRoot] = []
+        let mistake = ConfigurationFile.mistake(in: text) { (line, text) throws(ConfigurationError) in
+            guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
+                throw ConfigurationError("NAME=FOLDER was expected")
+            }
+            let (name, folder) = (String(text[..<equals]), String(text[text.utf8.index(after: equals)...]))
+            guard Self.isName(name) else {
                 throw ConfigurationError(
-                    line: root.line, column: 1, problem: "\(root.name) is there already, in line \(other.line)")
+                    "\"\(name)\" is no name: use up to \(Self.nameBound) letters, digits, dots, hyphens and underscores"
+                )
             }
-            guard roots.count < Self.bound else {
-                throw ConfigurationError(line: root.line, column: 1, problem: "there are over \(Self.bound) folders")
+            guard !folder.isEmpty else { throw ConfigurationError("\(name) has no folder") }
+            let root = SharedRoot(name: name, folder: try FilePath(configured: folder, home: home), line: line)
+            if let other = roots.first(where: { $0.name == name }) {
+                throw ConfigurationError("\(name) is there already, in line \(other.line)")
             }
+            guard roots.count < Self.bound else { throw ConfigurationError("there are over \(Self.bound) folders") }
             roots.append(root)
         }
+        if let mistake { throw mistake }
+        self.roots = roots
     }
 
     /// Whether a name can be one of a root: 1 to 64 letters, digits, dots, hyphens and underscores, without a dot in
     /// front.
     package static func isName(_ name: String) -> Bool {
         (1...nameBound).contains(name.utf8.count) && !name.hasPrefix(".") && DottedName.isPlain(name)
-    }
-
-    /// - Returns: `nil` for an empty line or a comment.
-    private static func root(
-        _ bytes: [UInt8], line: Int, home: FilePath?
-    ) throws(ConfigurationError) -> SharedRoot? {
-        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
-        guard let start = bytes.firstIndex(where: { !isSpace($0) }), bytes[start] != UInt8(ascii: "#") else {
-            return nil
-        }
-        let end = bytes.lastIndex { !isSpace($0) }.map { $0 + 1 } ?? start
-        if let control = bytes[..<end].firstIndex(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
-            throw ConfigurationError(line: line, column: control + 1, problem: "there is a control character")
-        }
-        guard let equals = bytes[start..<end].firstIndex(of: UInt8(ascii: "=")) else {
-            throw ConfigurationError(line: line, column: start + 1, problem: "NAME=FOLDER was expected")
-        }
-        let name = String(decoding: bytes[start..<equals], as: UTF8.self)
-        guard isName(name) else {
-            throw ConfigurationError(
-                line: line, column: start + 1,
-                problem: "\"\(name)\" is no name: use up to \(nameBound) letters, digits, dots, hyphens and underscores"
-            )
-        }
-        guard equals + 1 < end else {
-            throw ConfigurationError(line: line, column: equals + 2, problem: "\(name) has no folder")
-        }
-        let folder = try FilePath(
-            configured: String(decoding: bytes[(equals + 1)..<end], as: UTF8.self), home: home, line: line,
-            column: equals + 2)
-        return SharedRoot(name: name, folder: folder, line: line)
     }
 }

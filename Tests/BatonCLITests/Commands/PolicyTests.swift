@@ -40,7 +40,7 @@ struct PolicyTests {
         let wrong = try await BuiltCommand.run(["policy", "check", draft], home: home.path)
         #expect(wrong.status == ExitStatus.usage.rawValue)
         #expect(
-            wrong.errors == "baton: \(draft): line 2, column 8: \"lots\" is no size: "
+            wrong.errors == "baton: \(draft): line 2: \"lots\" is no size: "
                 + "write 500, 100KB, 20MB, 1.5GB or 4GiB\n")
         try home.writePolicy("allow\n")
         let broken = try await BuiltCommand.run(["policy"], home: home.path)

@@ -49,7 +49,7 @@ struct RootsTests {
         let again = try await home.run("add", "Documents", "Documents")
         #expect(again.status == ExitStatus.usage.rawValue)
         #expect(
-            again.errors == "baton: \(home.file): line 5, column 1: Documents is there already, in line 2\n")
+            again.errors == "baton: \(home.file): line 5: Documents is there already, in line 2\n")
         #expect(try await home.run("add", "Second", ".").status == 0)
         #expect(try await home.run("remove", "Documents").errors == "Documents is no longer shared.\n")
         #expect(
@@ -84,7 +84,7 @@ struct RootsTests {
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: home.file) == elsewhere)
     }
 
-    @Test("what cannot be shared is refused with a sentence, and a broken file by line and column")
+    @Test("what cannot be shared is refused with a sentence, and a broken file by its line")
     func refusals() async throws {
         let home = try makeHome()
         defer { home.remove() }
@@ -105,6 +105,6 @@ struct RootsTests {
         #expect(broken.status == ExitStatus.usage.rawValue && broken.output.isEmpty)
         #expect(
             broken.errors
-                == "baton: \(home.file): line 2, column 11: the folder \"relative\" has to begin with / or ~/\n")
+                == "baton: \(home.file): line 2: the folder \"relative\" has to begin with / or ~/\n")
     }
 }

@@ -161,7 +161,7 @@ struct UserServiceTests {
         #expect(refused.status == ExitStatus.usage.rawValue)
         #expect(
             refused.errors
-                == "baton: \(user.folder)/config/baton/node: line 1, column 1: the port must be a number from 1024 to"
+                == "baton: \(user.folder)/config/baton/node: line 1: the port must be a number from 1024 to"
                 + " 65535\n")
     }
 }

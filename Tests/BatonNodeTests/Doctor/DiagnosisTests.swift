@@ -34,7 +34,8 @@ struct MachineFault: Sendable, CustomTestStringConvertible {
             $0.accountError = .damaged(path: "/state/account", reason: "it is empty")
         },
         MachineFault(cause: .wrongRights) {
-            $0.problems.append(.problem(.wrongRights, of: "others can use /run/baton", remedy: ["chmod 700 /run/baton"]))
+            $0.problems.append(
+                .problem(.wrongRights, of: "others can use /run/baton", remedy: ["chmod 700 /run/baton"]))
         },
         MachineFault(cause: .diskFull) {
             $0.problems.append(.problem(.diskFull, of: "/state", remedy: ["df -h /state"]))

@@ -72,9 +72,9 @@ struct MachineFactsTests {
             try machine.setMode(mode, of: path)
             let problems = machine.facts.problems
             #expect(problems.map(\.sentence) == ["others can use \(path)"], "\(problems)")
-            let (is, ought) = (String(mode, radix: 8), String(before, radix: 8))
-            #expect(problems.first?.evidence == ["mode \(is), user \(geteuid())"], "\(problems)")
-            #expect(problems.first?.remedy == ["chmod \(ought) \(path)"], "\(problems)")
+            let (now, fixed) = (String(mode, radix: 8), String(before, radix: 8))
+            #expect(problems.first?.evidence == ["mode \(now), user \(geteuid())"], "\(problems)")
+            #expect(problems.first?.remedy == ["chmod \(fixed) \(path)"], "\(problems)")
             try machine.setMode(before, of: path)
         }
         try machine.setMode(0o755, of: machine.home.configurationFolder)

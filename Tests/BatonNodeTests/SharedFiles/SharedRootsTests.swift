@@ -28,15 +28,15 @@ struct SharedRootsTests {
     @Test(
         "An error is said with its place",
         arguments: [
-            ("Documents", "line 1, column 1: NAME=FOLDER was expected"),
-            ("\n =/x", "line 2, column 2: \"\" is no name: \(names)"),
-            (".a=/x", "line 1, column 1: \".a\" is no name: \(names)"),
-            ("a/b=/x", "line 1, column 1: \"a/b\" is no name: \(names)"),
-            ("a=", "line 1, column 3: a has no folder"), ("a= ", "line 1, column 3: a has no folder"),
-            ("a=x/y", "line 1, column 3: the folder \"x/y\" has to begin with / or ~/"),
-            ("a=~u/x", "line 1, column 3: the folder \"~u/x\" has to begin with / or ~/"),
-            ("a=/x\nb=/y\na=/z", "line 3, column 1: a is there already, in line 1"),
-            ("a=/x\u{1B}y", "line 1, column 5: there is a control character"),
+            ("Documents", "line 1: NAME=FOLDER was expected"),
+            ("\n =/x", "line 2: \"\" is no name: \(names)"),
+            (".a=/x", "line 1: \".a\" is no name: \(names)"),
+            ("a/b=/x", "line 1: \"a/b\" is no name: \(names)"),
+            ("a=", "line 1: a has no folder"), ("a= ", "line 1: a has no folder"),
+            ("a=x/y", "line 1: the folder \"x/y\" has to begin with / or ~/"),
+            ("a=~u/x", "line 1: the folder \"~u/x\" has to begin with / or ~/"),
+            ("a=/x\nb=/y\na=/z", "line 3: a is there already, in line 1"),
+            ("a=/x\u{1B}y", "line 1: there is a control character"),
         ])
     func errors(text: String, problem: String) {
         #expect { try parse(text) } throws: { "\($0)" == problem }
@@ -46,7 +46,7 @@ struct SharedRootsTests {
     func bounds() throws {
         let full = (0..<SharedRoots.bound).map { "r\($0)=/r\($0)\n" }.joined()
         #expect(try parse(full).roots.count == 64)
-        #expect { try parse(full + "one=/more") } throws: { "\($0)" == "line 65, column 1: there are over 64 folders" }
+        #expect { try parse(full + "one=/more") } throws: { "\($0)" == "line 65: there are over 64 folders" }
         #expect(throws: ConfigurationError.self) { try parse("a=~/x", home: nil) }
         #expect(throws: ConfigurationError.self) { try SharedRoots(parsing: [0x61, 0x3D, 0x2F, 0xFF], home: nil) }
         #expect(try parse(String(repeating: "n", count: 64) + "=/x").roots.count == 1)
