@@ -139,9 +139,9 @@ extension CommandError {
     init(_ error: NodeError) {
         let status: ExitStatus =
             switch error {
-            case .alreadyRunning, .accountInUse: .alreadyRunning
-            case .account, .identity: .account
-            case .portInUse, .portReserved, .unusable: .failed
+            case .alreadyRunning: .alreadyRunning
+            case .account: .account
+            case .unusable: .failed
             }
         self.init(status, "\(error)")
     }

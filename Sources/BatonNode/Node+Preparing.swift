@@ -32,9 +32,11 @@ extension Node {
         do {
             return try store.hold()
         } catch .nodeRunning {
-            throw .accountInUse(socket: home.socketPath)
+            throw .alreadyRunning(
+                "a node is running with this account already, but does not listen at \(home.socketPath): it was started"
+                    + " with another XDG_RUNTIME_DIR than this one; stop it, or set BATON_HOME for a second one")
         } catch {
-            throw .account(error)
+            throw .account("\(error)")
         }
     }
 
@@ -45,7 +47,7 @@ extension Node {
             epoch = try store.nextEpoch(unixTime: UInt64(Date().timeIntervalSince1970))
             known = try store.loadKnownDevices()
         } catch {
-            throw .account(error)
+            throw .account("\(error)")
         }
         var replayGuard = ReplayGuard()
         do {
@@ -78,7 +80,10 @@ extension Node {
                 try Listener.onAllAddresses(port: port, on: ControlLoop.loop, defersAccept: deadline)
             }
         } catch {
-            throw error.code == .addressInUse ? .portInUse(configuration.port) : .unusable("\(error)")
+            guard error.code == .addressInUse else { throw .unusable("\(error)") }
+            throw .unusable(
+                "port \(port) is in use by another program: choose another with --port, or leave it out to take a free"
+                    + " one")
         }
     }
 
@@ -103,7 +108,8 @@ extension Node {
             return try TLSContext(
                 identity: TLSIdentity(account.value.identity), gate: { gate.admit($0) }, refuses: account.isRevoked)
         } catch {
-            throw .identity(error)
+            throw .account(
+                "this device's certificate cannot be used: \(error); run `baton account leave` and join again")
         }
     }
 

@@ -87,7 +87,9 @@ package final class Node {
     package func start() async throws(NodeError) {
         guard parts == nil else { return }
         if configuration.port != 0, configuration.port < Advertisement.minimumPort {
-            throw .portReserved(configuration.port)
+            throw .unusable(
+                "port \(configuration.port) is below 1024, where no device dials: choose a higher one, or leave --port out"
+            )
         }
         // Every known device costs descriptors, and Dispatch ends the process that has none left.
         DescriptorLimit.raise()
@@ -100,7 +102,10 @@ package final class Node {
         do {
             local = try Listener(at: .unix(FilePath(home.socketPath)), on: ControlLoop.loop)
         } catch {
-            throw error.code == .addressInUse ? .alreadyRunning(socket: home.socketPath) : .unusable("\(error)")
+            guard error.code == .addressInUse else { throw .unusable("\(error)") }
+            throw .alreadyRunning(
+                "a node is running here already (\(home.socketPath)): see `baton status`, or set BATON_HOME for a second"
+                    + " one")
         }
         do throws(NodeError) {
             let store = AccountStore(folder: AccountStore.folder(in: home))

@@ -26,7 +26,7 @@ struct AcceptPolicyTests {
 
     private func subject(
         device: String = "laptop", id: String = deviceID, type: String = "public.data", size: UInt64 = 1000,
-        interfaces: [String] = ["wlan0"], addresses: [String] = ["192.168.1.7", "fe80::1"]
+        interfaces: Set<String> = ["wlan0"], addresses: [String] = ["192.168.1.7", "fe80::1"]
     ) -> AcceptPolicy.Subject {
         AcceptPolicy.Subject(
             deviceID: id, deviceName: device, type: type, size: size, interfaces: interfaces,

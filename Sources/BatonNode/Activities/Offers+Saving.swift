@@ -5,6 +5,7 @@ import BatonDocuments
 import BatonMessages
 import FoundationEssentials
 import SwiftProtobuf
+import SystemPackage
 
 /// The contents that are handed over: the state that the application has saved at that moment.
 extension Offers {
@@ -45,7 +46,7 @@ extension Offers {
         of state: WireWillSaveResponse, for activity: OfferedActivity
     ) async throws(HandoffError) -> DocumentSource? {
         guard !state.documentPath.isEmpty else { return activity.document }
-        let path = try OfferedActivity.documentPath(state.documentPath)
+        let path = try FilePath(absolute: state.documentPath, "the document's path")
         if let document = activity.document, document.path == path { return document }
         return try await DocumentService.inspect(path, calledInErrors: "the document", countedIn: descriptions)
     }

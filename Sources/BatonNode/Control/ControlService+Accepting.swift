@@ -20,9 +20,7 @@ extension ControlService {
         }
         var destination: DestinationFolder?
         if !request.destination.isEmpty {
-            guard let path = FilePath(bytes: request.destination), path.isAbsolute else {
-                throw HandoffError(.invalidRequest, "the destination has to be an absolute path")
-            }
+            let path = try FilePath(absolute: request.destination, "the destination")
             destination = try await documents.openDestination(path)
         }
         try handoffSwitch.current.requireOn()
@@ -103,14 +101,9 @@ extension ControlService {
         guard request.against.count <= OlderCopy.limit else {
             throw HandoffError(.invalidRequest, "at most \(OlderCopy.limit) older copies can be named")
         }
-        var copies: [FilePath] = []
-        for copy in request.against {
-            guard let path = FilePath(bytes: copy), path.isAbsolute else {
-                throw HandoffError(.invalidRequest, "the path of an older copy has to be absolute")
-            }
-            copies.append(path)
+        return try request.against.map { (copy) throws(HandoffError) in
+            try FilePath(absolute: copy, "the path of an older copy")
         }
-        return copies
     }
 
     /// Runs a handoff and tells the application of it.

@@ -50,9 +50,7 @@ extension ControlService {
     func access(
         _ request: WireAccessRequest, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        guard let path = FilePath(bytes: request.path), path.isAbsolute else {
-            throw HandoffError(.invalidRequest, "the path has to be absolute")
-        }
+        let path = try FilePath(absolute: request.path, "the path")
         let identifier = applications.identifier(on: application)
         try await withDeadline(SharedFiles.deadline, SharedFiles.silence) { [files] in
             try await files.requireAccess(to: path, by: identifier)

@@ -6,6 +6,7 @@ import BatonMessages
 import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
+import SystemPackage
 
 extension ControlService {
     func offer(
@@ -78,7 +79,7 @@ extension ControlService {
         let path = request.hasFolderEntries ? request.folderEntries.folder : request.documentPath
         guard !path.isEmpty else { return nil }
         return try await DocumentService.inspect(
-            OfferedActivity.documentPath(path), OfferedActivity.selection(request.folderEntries.names),
+            FilePath(absolute: path, "the document's path"), OfferedActivity.selection(request.folderEntries.names),
             countedIn: documents.descriptions)
     }
 

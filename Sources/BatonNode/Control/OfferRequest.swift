@@ -11,6 +11,18 @@ import SwiftProtobuf
 
 import struct SystemPackage.FilePath
 
+extension FilePath {
+    /// A path that an application says.
+    ///
+    /// - Parameter what: completes the sentence "… has to be an absolute path".
+    init(absolute bytes: Data, _ what: String) throws(HandoffError) {
+        guard let path = FilePath(bytes: bytes), path.isAbsolute else {
+            throw HandoffError(.invalidRequest, "\(what) has to be an absolute path")
+        }
+        self = path
+    }
+}
+
 extension OfferedActivity {
     /// The most bytes of user info, encoded, as Apple's Handoff fails above (`userInfoTooLarge`).
     static let userInfoBound = 48 << 10
@@ -108,14 +120,6 @@ extension OfferedActivity {
         return type
     }
 
-    /// Where a document is, as an application says.
-    static func documentPath(_ bytes: Data) throws(HandoffError) -> FilePath {
-        guard let path = FilePath(bytes: bytes), path.isAbsolute else {
-            throw HandoffError(.invalidRequest, "the document's path has to be absolute")
-        }
-        return path
-    }
-
     /// The entries of the folder that are offered, as an application says.
     static func selection(_ names: [Data]) throws(HandoffError) -> DocumentSelection {
         let labels = names.compactMap { try? DocumentLabel($0) }
@@ -174,17 +178,10 @@ extension OfferedActivity {
     @discardableResult
     static func requireFitting(_ userInfo: WireDictionaryValue) throws(HandoffError) -> [UInt8] {
         try userInfo.requireCheapKeys()
-        let encoded: [UInt8]
-        do {
-            encoded = try userInfo.serializedBytes()
-        } catch {
-            throw HandoffError(.userInfoTooLarge, "the user info cannot be encoded: \(error)")
-        }
-        guard encoded.count <= userInfoBound else {
+        guard let encoded: [UInt8] = try? userInfo.serializedBytes(), encoded.count <= userInfoBound else {
             throw HandoffError(
                 .userInfoTooLarge,
-                "the user info has \(encoded.count) bytes and may have \(userInfoBound): send more through a document"
-                    + " or a stream")
+                "the user info may have \(userInfoBound) bytes: send more through a document or a stream")
         }
         return encoded
     }

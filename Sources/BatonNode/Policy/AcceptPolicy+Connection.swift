@@ -6,22 +6,12 @@ import BatonEventLoop
 import BatonMessages
 import BatonTransport
 
-/// The way that leads to the other end of a connection.
-struct Route: Sendable {
-    let remote: IPAddress?
-    let interfaces: Set<String>
-
-    /// Finds the way that the kernel has now. The connection's own address says nothing: the other side may have chosen
-    /// it, since each address can be reached through any interface.
+extension Connection {
+    /// The interfaces that lead to the other end, as the kernel has it now. The connection's own address says nothing:
+    /// the other side may have chosen it, since each address can be reached through any interface.
     ///
-    /// - Parameter namesInterfaces: whether the caller wants to know the interfaces.
     /// - Throws: `connectionLost` if nothing leads there, or only by another way than the connection had.
-    init(of connection: Connection, namesInterfaces: Bool) throws(HandoffError) {
-        remote = connection.remoteAddress.ipAddress
-        guard namesInterfaces, let remote else {
-            interfaces = []
-            return
-        }
+    fileprivate nonisolated func interfaces(to remote: IPAddress) throws(HandoffError) -> Set<String> {
         let own: [InterfaceAddress]
         let source: IPAddress?
         do {
@@ -32,12 +22,12 @@ struct Route: Sendable {
         }
         // The kernel names a link-local address without its link, if the remote address is not link-local.
         let leading = own.filter { $0.address == source || source?.scopeID == 0 && $0.address.bytes == source?.bytes }
-        interfaces = Set(leading.map(\.interfaceName))
         // A cable that is out takes its address with it, and the default way leads over another interface.
-        let local = connection.localAddress.ipAddress
-        guard !interfaces.isEmpty, own.contains(where: { $0.address == local }) else {
+        let local = localAddress.ipAddress
+        guard !leading.isEmpty, own.contains(where: { $0.address == local }) else {
             throw HandoffError(.connectionLost, "nothing leads to \(remote) at the moment as it did")
         }
+        return Set(leading.map(\.interfaceName))
     }
 }
 
@@ -48,15 +38,6 @@ extension AcceptPolicy.Rule {
     /// The bytes that a document counts for: all that is in it.
     static func size(of tree: DocumentTree) -> UInt64 {
         tree.size + entrySize * UInt64(tree.entryCount - 1)
-    }
-
-    /// Whether a connection goes over a network that the rule is about.
-    func covers(_ route: Route) -> Bool {
-        switch network {
-        case nil: true
-        case .addresses: route.remote.map { network?.contains($0) == true } ?? false
-        case .interface(let name): route.interfaces.contains(name)
-        }
     }
 
     /// Checks what a device says when it is asked. The rule has accepted what the device had advertised.
@@ -83,8 +64,11 @@ extension Handoff.Plan {
     ///   `connectionLost` if a rule names an interface and none leads there.
     func requirePolicy(over connection: Connection, size: UInt64) throws(HandoffError) {
         let namesInterfaces = candidates.contains { if case .interface = $0.network { true } else { false } }
-        let route = try Route(of: connection, namesInterfaces: namesInterfaces)
-        let deciding = candidates.first { $0.isAbout(size: size) && $0.covers(route) }
+        let remote = connection.remoteAddress.ipAddress
+        let interfaces = try namesInterfaces ? remote.map(connection.interfaces) ?? [] : []
+        let deciding = candidates.first {
+            $0.isAbout(size: size) && $0.isAbout(interfaces, remote.map { [$0] } ?? [])
+        }
         if let deciding, deciding.action == .refuse { throw HandoffError(refusedBy: deciding) }
         guard let rule, deciding != rule else { return }
         try rule.require(type: nil, size: size)

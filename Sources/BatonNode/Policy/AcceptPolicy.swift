@@ -53,13 +53,6 @@ package struct AcceptPolicy: Sendable, Hashable {
         case interface(String)
         /// The addresses whose first `length` bits are those of `address`.
         case addresses(IPAddress, length: Int)
-
-        func contains(_ address: IPAddress) -> Bool {
-            switch self {
-            case .interface: false
-            case .addresses(let network, let length): address.hasPrefix(of: network, length: length)
-            }
-        }
     }
 
     /// An activity as the sealed advertisement of its device describes it.
@@ -70,7 +63,7 @@ package struct AcceptPolicy: Sendable, Hashable {
         /// Bytes of the document; 0 without one.
         var size: UInt64
         /// Names of the interfaces that the device is seen on now.
-        var interfaces: [String]
+        var interfaces: Set<String>
         /// The addresses that it announces.
         var addresses: [IPAddress]
     }
@@ -115,7 +108,8 @@ package struct AcceptPolicy: Sendable, Hashable {
 
 extension AcceptPolicy.Rule {
     func matches(_ subject: AcceptPolicy.Subject) -> Bool {
-        matchesDeviceAndType(of: subject) && isAbout(size: subject.size) && matchesNetwork(subject)
+        matchesDeviceAndType(of: subject) && isAbout(size: subject.size)
+            && isAbout(subject.interfaces, subject.addresses)
     }
 
     /// Whether the rule is about an activity of one size or another, over some network.
@@ -126,18 +120,19 @@ extension AcceptPolicy.Rule {
     /// Whether the rule is about documents of so many bytes.
     func isAbout(size: UInt64) -> Bool { maximumSize.map { size <= $0 } ?? true }
 
+    /// Whether the rule is about the network of a device, by these interfaces of this one, or by its own addresses.
+    func isAbout(_ interfaces: Set<String>, _ addresses: [IPAddress]) -> Bool {
+        switch network {
+        case nil: true
+        case .interface(let name): interfaces.contains(name)
+        case .addresses(let network, let length): addresses.contains { $0.hasPrefix(of: network, length: length) }
+        }
+    }
+
     /// Compares an identifier with identifiers only, so that no device can take another's place by its name.
     private func matchesDevice(_ subject: AcceptPolicy.Subject) -> Bool {
         guard let device = device?.lowercased() else { return true }
         return device == (AcceptPolicy.isDeviceID(device) ? subject.deviceID : subject.deviceName.lowercased())
-    }
-
-    private func matchesNetwork(_ subject: AcceptPolicy.Subject) -> Bool {
-        switch network {
-        case nil: true
-        case .interface(let name): subject.interfaces.contains(name)
-        case .addresses: subject.addresses.contains { network?.contains($0) == true }
-        }
     }
 }
 

@@ -101,7 +101,7 @@ extension AcceptPolicy.Subject {
     init(_ peer: Peer, type: String, size: UInt64) {
         self.init(
             deviceID: peer.device.description, deviceName: peer.name, type: type, size: size,
-            interfaces: peer.interfaces.compactMap { InterfaceAddress.interfaceName($0) },
+            interfaces: Set(peer.interfaces.compactMap { InterfaceAddress.interfaceName($0) }),
             addresses: peer.addresses.compactMap(\.ipAddress))
     }
 }

@@ -146,7 +146,6 @@ struct DiagnosisTests {
         #expect(causes.contains { responder.lowercased().contains($0.lowercased()) }, "\(responder)")
         #expect("\(NodeClientError.noNode(socketPath: "/run"))".contains(Cause.noNode.sentence("")))
         #expect(Cause.portTaken.sentence("4711").hasSuffix("port 4711 is in use by another program"))
-        #expect("\(NodeError.portInUse(4711))".hasPrefix("port 4711 is in use by another program"))
         let off = HandoffSwitch(isOn: false)
         #expect(throws: HandoffError(.handoffOff, Cause.handoffOff.sentence(""))) { try off.requireOn() }
     }
