@@ -40,11 +40,10 @@ struct DoctorCommand: AsyncParsableCommand {
     func run() async throws {
         let home = try CommandEnvironment.home()
         let examination = try await DoctorExamination(home: home, device: device?.text)
-        let progress = DoctorProgress(isShown: !output.json)
         var findings = examination.machine
         try show(findings)
-        let others = try await examination.network(showing: progress)
-        progress.end()
+        if !output.json { Output.say("Listening on the network, and connecting to a device. This takes about 5 s.") }
+        let others = try await examination.network()
         try show(others, about: examination.target?.name ?? device?.text)
         findings += others
         if output.json { try Output.line(FindingRendering.jsonSummary(findings)) }
@@ -59,25 +58,6 @@ struct DoctorCommand: AsyncParsableCommand {
             let lines = FindingRendering.lines(findings, about: device, isVerbose: verbose, width: width)
             for line in lines { try Output.line(line) }
         }
-    }
-}
-
-struct DoctorProgress {
-    private let isShown: Bool
-
-    init(isShown: Bool) {
-        self.isShown = isShown && Terminal.isSmart(.standardError)
-    }
-
-    func show(_ text: String) {
-        guard isShown else { return }
-        let room = max(0, Terminal.width(of: .standardError) - 1)
-        _ = try? FileDescriptor.standardError.writeAll("\r\u{1B}[K\(SafeText.escaped(text).prefix(room))".utf8)
-    }
-
-    func end() {
-        guard isShown else { return }
-        _ = try? FileDescriptor.standardError.writeAll("\r\u{1B}[K".utf8)
     }
 }
 

@@ -38,9 +38,7 @@ struct DoctorExamination {
     private let node: NodeAnswer
     private let devices: [WireDevice]
     private let areListsApart: Bool
-    private let canInstallNode: Bool
-    /// Whether anything can be sent and heard.
-    private let canWatch: Bool
+    private let facts: MachineFacts
     /// Nil if the user has named no device, or there is no account.
     let target: Target?
     private let isForDevice: Bool
@@ -53,30 +51,24 @@ struct DoctorExamination {
     init(home: Home, device: String?) async throws {
         let store = CommandEnvironment.accountStore(home)
         var facts = MachineFacts.read(home, store)
-        canWatch = facts.canWatch
         let account = try? store.load()
-        let (node, devices, areListsApart): (NodeAnswer, [WireDevice], Bool)
-        if canWatch {
+        // Else nothing can be sent and heard.
+        if facts.canWatch {
             async let canInstallNode = value(within: Self.searching) { (try? await UserService.find()) != nil }
             (node, devices, areListsApart) = await Self.ask(home)
             facts.canInstallNode = await canInstallNode ?? false
         } else {
             (node, devices, areListsApart) = (.silent(Cause.fewWatches.sentence("")), [], false)
         }
-        self.home = home
-        self.account = account
-        self.node = node
-        self.devices = devices
-        self.areListsApart = areListsApart
-        self.canInstallNode = facts.canInstallNode
+        (self.home, self.account, self.facts) = (home, account, facts)
         machine = Diagnosis.machine(facts, node: node)
         isForDevice = device != nil
-        target = try device.flatMap { try Self.find($0, account, store, devices) }
+        target = try device.flatMap { [devices] in try Self.find($0, account, store, devices) }
     }
 
     /// Measures the network, and the road to the device. Call it once.
-    func network(showing progress: DoctorProgress) async throws -> [Finding] {
-        guard canWatch else {
+    func network() async throws -> [Finding] {
+        guard facts.canWatch else {
             return unmeasured(.network, because: Cause.fewWatches.sentence(""))
                 + (isForDevice ? unmeasured(.road, because: Cause.fewWatches.sentence("")) : [])
         }
@@ -99,15 +91,12 @@ struct DoctorExamination {
         let (start, limit) = (ContinuousClock.now, Self.limit)
         let running = Task { await ear.run(for: limit) }
         defer { running.cancel() }
-        let names = Set(facts.addresses.map(\.interfaceName)).sorted().joined(separator: ", ")
-        progress.show("listening on \(names)")
         var answer = Measured<WireExamineResponse>.missing(reasonForNone)
         var isFresh = false
         if let asked, case .status = node {
             while ContinuousClock.now - start < Self.hearing, record(of: asked.id, in: ear.report) == nil {
                 try await Task.sleep(for: .milliseconds(100))
             }
-            progress.show("connecting to \(asked.name), which connects back")
             let request = WireExamineRequest.with {
                 $0.deviceID = asked.id.description
                 $0.record = Data(record(of: asked.id, in: ear.report) ?? [])
@@ -115,7 +104,6 @@ struct DoctorExamination {
             }
             isFresh = !request.record.isEmpty
             answer = await examine(request)
-            progress.show("listening on \(names)")
         }
         let end = min(start + Self.listening, began + Self.limit)
         if ContinuousClock.now < end { try await Task.sleep(until: end, clock: .continuous) }
@@ -147,7 +135,7 @@ struct DoctorExamination {
                 heard: heard, devices: devices)
             + [
                 Diagnosis.incoming(
-                    answer, asked: asked?.name ?? "", status: status, canInstallNode: canInstallNode,
+                    answer, asked: asked?.name ?? "", status: status, canInstallNode: self.facts.canInstallNode,
                     filter: facts.filter)
             ]
         guard let target else {
@@ -155,10 +143,10 @@ struct DoctorExamination {
                 + (isForDevice ? unmeasured(.road, because: "this device has no account that can be used") : [])
         }
         let apart = areListsApart ? account?.state.revoked.map(\.description).sorted() : nil
-        var road = RoadFacts(
+        let road = RoadFacts(
             id: target.id, name: target.name, isRevoked: target.isRevoked, apartRevocations: apart ?? [],
-            addresses: known, heard: heard, devices: devices, answered: answer, isFresh: isFresh)
-        road.lookUp(facts.addresses)
+            addresses: known, routes: RoadFacts.routes(to: known, from: facts.addresses), heard: heard,
+            devices: devices, answered: answer, isFresh: isFresh)
         return network + road.findings
     }
 

@@ -82,8 +82,7 @@ extension RoadFacts {
     }
     /// Whether the machine is there, whatever its firewall does.
     var isThere: Bool {
-        isHeard || answersUnicast || unicast.contains(.refused) || neighbours.values.contains(true)
-            || answer?.reach == .refused || examination != nil
+        isHeard || answersUnicast || unicast.contains(.refused) || answer?.reach == .refused || examination != nil
     }
     var shownAddresses: String { addresses.map(\.description).joined(separator: ", ") }
 

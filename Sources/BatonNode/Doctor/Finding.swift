@@ -50,38 +50,33 @@ package enum Check: String, CaseIterable, Sendable {
         case machine, network, road
     }
 
-    package var group: Group {
-        switch self {
-        case .account, .folders, .disk, .rules, .handoff, .node, .limits, .bus: .machine
-        case .network, .stacks, .multicastOut, .multicastIn, .responder, .others, .incoming: .network
-        case .membership, .keys, .version, .route, .dial, .deviceMulticast, .clock: .road
-        }
-    }
+    package var group: Group { facts.group }
+    package var subject: String { facts.subject }
 
-    package var subject: String {
+    private var facts: (group: Group, subject: String) {
         switch self {
-        case .account: "account"
-        case .folders: "folders"
-        case .disk: "disk"
-        case .rules: "rules and shared folders"
-        case .handoff: "Handoff"
-        case .node: "node"
-        case .limits: "system limits"
-        case .bus: "D-Bus"
-        case .network: "interfaces"
-        case .stacks: "other responders"
-        case .multicastOut: "outgoing multicast DNS"
-        case .multicastIn: "incoming multicast DNS"
-        case .responder: "Avahi"
-        case .others: "other devices"
-        case .incoming: "incoming connections"
-        case .membership: "account"
-        case .keys: "keys"
-        case .version: "version"
-        case .route: "route"
-        case .dial: "connection"
-        case .deviceMulticast: "multicast DNS"
-        case .clock: "clock"
+        case .account: (.machine, "account")
+        case .folders: (.machine, "folders")
+        case .disk: (.machine, "disk")
+        case .rules: (.machine, "rules and shared folders")
+        case .handoff: (.machine, "Handoff")
+        case .node: (.machine, "node")
+        case .limits: (.machine, "system limits")
+        case .bus: (.machine, "D-Bus")
+        case .network: (.network, "interfaces")
+        case .stacks: (.network, "other responders")
+        case .multicastOut: (.network, "outgoing multicast DNS")
+        case .multicastIn: (.network, "incoming multicast DNS")
+        case .responder: (.network, "Avahi")
+        case .others: (.network, "other devices")
+        case .incoming: (.network, "incoming connections")
+        case .membership: (.road, "account")
+        case .keys: (.road, "keys")
+        case .version: (.road, "version")
+        case .route: (.road, "route")
+        case .dial: (.road, "connection")
+        case .deviceMulticast: (.road, "multicast DNS")
+        case .clock: (.road, "clock")
         }
     }
 }

@@ -20,9 +20,7 @@ package struct RoadFacts: Sendable {
     /// The devices that were heard; nil if the account cannot be read.
     let devices: HeardDevices?
     /// The way to each address that has one.
-    var routes: [IPAddress: Route] = [:]
-    /// The addresses at which the link knows a machine (true) or none (false). An address of another link has no entry.
-    var neighbours: [IPAddress: Bool] = [:]
+    let routes: [IPAddress: Route]
     /// The answer of the node here, or why there is none.
     let answered: Measured<WireExamineResponse>
     /// Whether the node dialled what the device announces now. Its port and what its gate lets in change every 15
@@ -38,21 +36,24 @@ package struct RoadFacts: Sendable {
 
     package init(
         id: DeviceID, name: String, isRevoked: Bool, apartRevocations: [String], addresses: [IPAddress],
-        heard: MulticastEar.Report, devices: HeardDevices?, answered: Measured<WireExamineResponse>, isFresh: Bool
+        routes: [IPAddress: Route], heard: MulticastEar.Report, devices: HeardDevices?,
+        answered: Measured<WireExamineResponse>, isFresh: Bool
     ) {
         self.id = id
         self.name = name
         self.isRevoked = isRevoked
         self.apartRevocations = apartRevocations
         self.addresses = addresses
+        self.routes = routes
         self.heard = heard
         self.devices = devices
         self.answered = answered
         self.isFresh = isFresh
     }
 
-    /// Looks up the routes, and what the kernel has learned of the neighbours: after the node has connected.
-    package mutating func lookUp(_ own: [InterfaceAddress]) {
+    /// Looks up the ways that the kernel knows.
+    package static func routes(to addresses: [IPAddress], from own: [InterfaceAddress]) -> [IPAddress: Route] {
+        var routes: [IPAddress: Route] = [:]
         for address in addresses {
             guard let source = try? InterfaceAddress.source(towards: address),
                 let interface = own.first(where: { $0.address == source })
@@ -63,20 +64,7 @@ package struct RoadFacts: Sendable {
             routes[address] = Route(
                 interface: interface.interfaceName, expected: isRight ? interface.interfaceName : expected.first)
         }
-        neighbours = Self.neighbours(in: SocketTable.read("/proc/net/arp")).filter { addresses.contains($0.key) }
-    }
-
-    /// Reads the ARP table (proc_net(5)): flag 2 is a complete entry.
-    static func neighbours(in table: String) -> [IPAddress: Bool] {
-        var found: [IPAddress: Bool] = [:]
-        for line in table.split(separator: "\n").dropFirst() {
-            let fields = line.split(separator: " ")
-            guard fields.count > 2, let address = IPAddress(fields[0]), fields[2].hasPrefix("0x"),
-                let flags = UInt32(fields[2].dropFirst(2), radix: 16)
-            else { continue }
-            found[address] = flags & 2 != 0
-        }
-        return found
+        return routes
     }
 }
 

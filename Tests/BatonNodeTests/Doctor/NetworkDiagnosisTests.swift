@@ -75,7 +75,6 @@ struct NetworkFault: Sendable, CustomTestStringConvertible {
         ) {
             $0.fail(.silent)
             $0.silence()
-            $0.neighbours = [RoadWorld.address: false]
         },
         NetworkFault(cause: .noMulticast, hides: [.others]) {
             $0.silence()
@@ -103,7 +102,6 @@ struct NetworkFault: Sendable, CustomTestStringConvertible {
 /// All facts at once, with the real advertisement of a real account.
 struct RoadWorld {
     static let address = RoadWorld.host(2)
-    static let third = RoadWorld.host(3)
 
     /// The address of a lab host.
     private static func host(_ number: UInt8) -> IPAddress { IPAddress(bytes: [10, 77, 0, number]) ?? .ipv4Any }
@@ -114,7 +112,6 @@ struct RoadWorld {
     var unannounced: String?
     var apartRevocations: [String] = []
     var routes: [IPAddress: RoadFacts.Route] = [address: .init(interface: "eth0", expected: "eth0")]
-    var neighbours: [IPAddress: Bool] = [address: true]
     var answer: Measured<WireExamineResponse>
     let account: Account
     let device: DeviceID
@@ -167,10 +164,10 @@ struct RoadWorld {
 
     var findings: [Finding] {
         let devices = HeardDevices(heard, account: account)
-        var facts = RoadFacts(
+        let facts = RoadFacts(
             id: device, name: "desktop", isRevoked: isRevoked, apartRevocations: apartRevocations,
-            addresses: [Self.address], heard: heard, devices: devices, answered: answer, isFresh: isFresh)
-        (facts.routes, facts.neighbours) = (routes, neighbours)
+            addresses: [Self.address], routes: routes, heard: heard, devices: devices, answered: answer,
+            isFresh: isFresh)
         return Diagnosis.network(
             network, isBusSilent: false, unannounced: unannounced, hasMetOthers: true, heard: heard, devices: devices)
             + [
@@ -371,16 +368,5 @@ struct NetworkDiagnosisTests {
                 == ["sudo firewall-cmd --permanent --zone=home --add-port=24747/tcp && sudo firewall-cmd --reload"])
         #expect(PacketFilter.firewalld(zone: nil).remedy(for: .multicastDNS, .output) == [shown])
         #expect(PacketFilter.unknown.remedy(for: .port(24747)) == [shown])
-    }
-
-    @Test("The ARP table says who is there")
-    func neighbours() {
-        let table = """
-            IP address       HW type     Flags       HW address            Mask     Device
-            10.77.0.2        0x1         0x2         02:00:00:00:00:02     *        eth0
-            10.77.0.3        0x1         0x0         00:00:00:00:00:00     *        eth0
-            damaged
-            """
-        #expect(RoadFacts.neighbours(in: table) == [RoadWorld.address: true, RoadWorld.third: false])
     }
 }
