@@ -37,16 +37,10 @@ package final class Node {
 
     /// The parts of a running node.
     private struct Parts {
-        let listeners: PeerListeners
+        let service: ControlService
         let control: ControlServer
         let discovery: ServiceDiscovery
-        let directory: PeerDirectory
         let announcer: Announcer
-        let offers: Offers
-        let connections: PeerConnections
-        let handoffs: HandoffTable
-        let sending: TransferLimit
-        let monitor: NetworkMonitor?
         let discovering: Task<Void, Never>
         let automatic: AutomaticAcceptance
         let admissionControl: AdmissionControl
@@ -75,12 +69,12 @@ package final class Node {
     }
 
     /// The port that other devices dial in this period of its announcements; `nil` when the node does not run.
-    package var port: UInt16? { parts?.listeners.port }
+    package var port: UInt16? { parts?.service.listeners.port }
 
     /// Returns when every event loop of the running node has turned. If one hangs, this does not return.
     package func turnLoops() async {
         guard let parts else { return }
-        for loop in [ControlLoop.loop] + parts.connections.loops.loops { await loop.turn() }
+        for loop in [ControlLoop.loop] + parts.service.connections.loops.loops { await loop.turn() }
     }
 
     /// Starts every part.
@@ -122,26 +116,27 @@ package final class Node {
     package func stop() async {
         guard let parts else { return }
         self.parts = nil
-        parts.listeners.close()
+        let service = parts.service
+        service.listeners.close()
         parts.admissionControl.close()
         parts.automatic.stop()
-        let wasOffering = !parts.offers.visible.isEmpty
-        parts.offers.decide { $0.stop() }
+        let wasOffering = !service.offers.visible.isEmpty
+        service.offers.decide { $0.stop() }
         // The caches of others keep an idle device.
         parts.announcer.publish()
         parts.announcer.stop()
-        parts.monitor?.cancel()
+        service.connections.network?.cancel()
         if wasOffering { try? await Alarm.sleep(for: Self.withdrawalLinger) }
         async let unannounced: Void = Self.stop(parts.discovery)
-        async let received: Void = parts.handoffs.stop(grace: Self.stopGrace)
-        await parts.sending.drained(within: Self.stopGrace)
+        async let received: Void = service.handoffs.stop(grace: Self.stopGrace)
+        await service.documents.limit.drained(within: Self.stopGrace)
         await received
         await parts.control.stop()
-        await parts.connections.stop()
+        await service.connections.stop()
         await unannounced
         parts.discovering.cancel()
         _ = try? await withDeadline(Self.stopGrace, "what was seen of other devices was not saved") {
-            await parts.directory.stop()
+            await service.directory.stop()
         }
         let abandoned = AbandonedOperations.shared.count
         if abandoned > 0 {
@@ -178,9 +173,9 @@ package final class Node {
         let offers = Offers(files: files, bound: limits.offers, descriptions: budget.descriptions) {
             changed.yield($0)
         }
-        let sending = TransferLimit(perDevice: limits.transfersPerDevice)
         let documents = DocumentService(
-            offers: offers, pool: budget.documents, ledger: kept.ledger, limit: sending,
+            offers: offers, pool: budget.documents, ledger: kept.ledger,
+            limit: TransferLimit(perDevice: limits.transfersPerDevice),
             stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress,
             descriptions: budget.descriptions, olderCopies: budget.olderCopies, previews: budget.previews,
             reads: budget.reads)
@@ -224,19 +219,19 @@ package final class Node {
                     deadlines: deadlines)
             })
 
-        control.start(
-            ControlService(
-                account: account, listeners: listeners, offers: offers, directory: directory, connections: connections,
-                exchange: exchange,
-                activities: PeerActivities(
-                    directory: directory, connections: connections, policy: policy, handoffSwitch: handoffSwitch,
-                    applications: applications),
-                documents: documents, handoffs: handoffs, policy: policy, applications: applications,
-                handoffSwitch: handoffSwitch, files: files, deadlines: tuning.handoffs,
-                examiner: RoadExaminer(
-                    account: account, directory: directory, connections: connections, announcer: announcer,
-                    listeners: listeners),
-                streams: budget.streams))
+        let service = ControlService(
+            account: account, listeners: listeners, offers: offers, directory: directory, connections: connections,
+            exchange: exchange,
+            activities: PeerActivities(
+                directory: directory, connections: connections, policy: policy, handoffSwitch: handoffSwitch,
+                applications: applications),
+            documents: documents, handoffs: handoffs, policy: policy, applications: applications,
+            handoffSwitch: handoffSwitch, files: files, deadlines: tuning.handoffs,
+            examiner: RoadExaminer(
+                account: account, directory: directory, connections: connections, announcer: announcer,
+                listeners: listeners),
+            streams: budget.streams)
+        control.start(service)
         exchange.start(connections: connections, announcer: announcer)
         let admissionControl = accept(from: listeners, by: context, gate, for: account, into: connections)
         let discovering = Task { [logger] in
@@ -261,9 +256,7 @@ package final class Node {
         }
         connections.network = monitor(announcer)
         return Parts(
-            listeners: listeners, control: control, discovery: discovery, directory: directory, announcer: announcer,
-            offers: offers, connections: connections, handoffs: handoffs, sending: sending,
-            monitor: connections.network, discovering: discovering,
+            service: service, control: control, discovery: discovery, announcer: announcer, discovering: discovering,
             automatic: automatic, admissionControl: admissionControl)
     }
 

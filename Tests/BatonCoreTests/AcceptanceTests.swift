@@ -169,15 +169,6 @@ final class AcceptanceTests {
         end("a", .done)
         #expect(start("a") == .stopped)
     }
-
-    @Test("A warning is logged at once, and then once a minute at most")
-    func warnings() {
-        var warning = RepeatedWarning()
-        let start = Instant(nanoseconds: 5)
-        #expect(warning.note(at: start) == 0)
-        #expect(warning.note(at: start + .seconds(1)) == nil && warning.note(at: start + .seconds(59)) == nil)
-        #expect(warning.note(at: start + .seconds(60)) == 2)
-    }
 }
 
 /// Devices and users that do whatever they like, in any order.

@@ -16,7 +16,8 @@ final class ControlServer {
     /// Of the node's budget.
     private let budget: ReceiveBudget
     private var connections: [ObjectIdentifier: Connection] = [:]
-    private var fullness = RepeatedWarning()
+    /// Warns once a minute at most, however often programs connect.
+    private var warnings = RateLimiter(capacity: 1, interval: .seconds(60))
 
     /// - Parameter budget: what all applications together can make this node hold.
     nonisolated init(listener: Listener, limits: NodeLimits, budget: ReceiveBudget, logger: Logger) {
@@ -49,10 +50,8 @@ final class ControlServer {
             return socket.close()
         }
         guard connections.count < bound else {
-            if let unsaid = fullness.note(at: .now) {
-                logger.warning(
-                    "a connection to the local socket was closed: \(bound) are there",
-                    metadata: unsaid > 0 ? ["closedSinceLastSaid": "\(unsaid)"] : nil)
+            if warnings.take(at: .now) {
+                logger.warning("a connection to the local socket was closed: \(bound) are there")
             }
             return socket.close()
         }

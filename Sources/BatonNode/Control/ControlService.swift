@@ -135,14 +135,10 @@ struct ControlService: Sendable {
         let handoffSwitch = handoffSwitch.current
         status.handoffIsOff = !handoffSwitch.isOn
         status.handoffProblem = handoffSwitch.problem ?? ""
-        do {
-            let deadline = DocumentService.sharedFolderDeadline
-            status.sharedRootsProblem = try await withDeadline(deadline, SharedFiles.silence) { [files] in
-                await files.currentProblem ?? ""
-            }
-        } catch {
-            status.sharedRootsProblem = error.message
+        let problem = try? await withDeadline(DocumentService.sharedFolderDeadline, SharedFiles.silence) { [files] in
+            await files.currentProblem ?? ""
         }
+        status.sharedRootsProblem = problem ?? SharedFiles.silence
         status.applications = UInt32(applications.count)
         status.policyProblem = await policy.currentProblem() ?? ""
         status.hasTwin_p = directory.hasTwin

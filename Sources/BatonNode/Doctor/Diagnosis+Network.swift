@@ -24,17 +24,15 @@ extension Diagnosis {
             let lost = hidden.map { Finding.notMeasured($0, because: reason) }
             return [.problem(.noNetwork, remedy: ["ip -brief address"]), stacks(facts, interfaces)] + lost
         }
-        let isLate = heard.isLate
         let out = out(facts, interfaces)
-        let isComing = interfaces.contains(where: \.hearsItself)
         return [
             .fine(.network, "this machine is in a network at \(interfaces.map(\.name).joined(separator: ", "))"),
             stacks(facts, interfaces), out,
             out.result == .fine
-                ? incoming(facts, interfaces, isLate: isLate)
+                ? incoming(facts, heard)
                 : .notMeasured(.multicastIn, because: "multicast DNS does not go out"),
-            responder(facts, isBusSilent: isBusSilent, unannounced, heard, interfaces, isLate: isLate),
-            others(devices, hasMetOthers: hasMetOthers, isComing: isComing, isLate: isLate),
+            responder(facts, isBusSilent: isBusSilent, unannounced, heard),
+            others(devices, hasMetOthers: hasMetOthers, heard),
         ]
     }
 
@@ -67,21 +65,18 @@ extension Diagnosis {
             remedy: facts.filter.remedy(for: .multicastDNS, .output))
     }
 
-    private static func incoming(
-        _ facts: NetworkFacts, _ interfaces: [MulticastEar.Interface], isLate: Bool
-    ) -> Finding {
-        guard let deaf = interfaces.first(where: { !$0.hearsItself }) else {
+    private static func incoming(_ facts: NetworkFacts, _ heard: MulticastEar.Report) -> Finding {
+        guard let deaf = heard.interfaces.first(where: { !$0.hearsItself }) else {
             return .fine(.multicastIn, "multicast DNS comes in")
         }
-        guard !isLate else { return .notMeasured(.multicastIn, because: tooBusy) }
+        guard !heard.isLate else { return .notMeasured(.multicastIn, because: tooBusy) }
         return .problem(
             .blockedIn5353, evidence: ["\(deaf.name): the questions of this machine do not come back to it"],
             remedy: facts.filter.remedy(for: .multicastDNS))
     }
 
     private static func responder(
-        _ facts: NetworkFacts, isBusSilent: Bool, _ unannounced: String?, _ heard: MulticastEar.Report,
-        _ interfaces: [MulticastEar.Interface], isLate: Bool
+        _ facts: NetworkFacts, isBusSilent: Bool, _ unannounced: String?, _ heard: MulticastEar.Report
     ) -> Finding {
         guard !isBusSilent else {
             return .notMeasured(.responder, because: "it is asked by D-Bus, which does not answer")
@@ -94,20 +89,20 @@ extension Diagnosis {
         case .failed(let reason):
             return .notMeasured(.responder, because: reason)
         case .waiting:
-            guard !isLate else { return .notMeasured(.responder, because: tooBusy) }
+            guard !heard.isLate else { return .notMeasured(.responder, because: tooBusy) }
             return .problem(.avahiHangs, remedy: ["sudo systemctl restart avahi-daemon"])
         case .asks:
-            guard let ignored = interfaces.first(where: { !$0.hearsResponder }) else {
+            guard let ignored = heard.interfaces.first(where: { !$0.hearsResponder }) else {
                 if let unannounced {
                     return .problem(
                         .unannounced, evidence: [unannounced], remedy: ["sudo journalctl -u avahi-daemon -n 20"])
                 }
-                return .fine(.responder, "Avahi uses \(interfaces.map(\.name).joined(separator: ", "))")
+                return .fine(.responder, "Avahi uses \(heard.interfaces.map(\.name).joined(separator: ", "))")
             }
             guard ignored.hearsItself else {
                 return .notMeasured(.responder, because: "it runs, but nobody can hear here what it asks")
             }
-            guard !isLate else { return .notMeasured(.responder, because: tooBusy) }
+            guard !heard.isLate else { return .notMeasured(.responder, because: tooBusy) }
             return .problem(
                 .avahiIgnores, of: ignored.name, evidence: ["Avahi was told to ask a question, and it did not come"],
                 remedy: [
@@ -118,14 +113,16 @@ extension Diagnosis {
     }
 
     private static func others(
-        _ devices: HeardDevices?, hasMetOthers: Bool, isComing: Bool, isLate: Bool
+        _ devices: HeardDevices?, hasMetOthers: Bool, _ heard: MulticastEar.Report
     ) -> Finding {
         guard let devices else { return .notMeasured(.others, because: "the account of this device cannot be read") }
         let count = devices.devices.values.count { $0.isMulticast }
         if count > 0 {
             return .fine(.others, "\(count) other \(count == 1 ? "device" : "devices") of the account can be heard")
         }
-        guard isComing else { return .notMeasured(.others, because: "multicast DNS does not come in") }
+        guard heard.interfaces.contains(where: \.hearsItself) else {
+            return .notMeasured(.others, because: "multicast DNS does not come in")
+        }
         if !devices.strangers.isEmpty, devices.otherVersions.isEmpty, devices.devices.isEmpty {
             let evidence = devices.strangers.map(\.description).sorted().joined(separator: ", ")
             guard !hasMetOthers else {
@@ -136,7 +133,7 @@ extension Diagnosis {
             }
             return .problem(.otherAccountOnly, evidence: [evidence], remedy: ["baton account show"])
         }
-        return .notMeasured(.others, because: isLate ? tooBusy : "no other device of the account can be heard")
+        return .notMeasured(.others, because: heard.isLate ? tooBusy : "no other device of the account can be heard")
     }
 
     static var tooBusy: String { "this machine was too busy to tell silence from delay" }

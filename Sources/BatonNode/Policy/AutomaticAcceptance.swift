@@ -50,7 +50,9 @@ final class AutomaticAcceptance {
     private let (turns, turn) = AsyncStream<Document>.makeStream()
     /// What was taken, to be written down.
     private let (lines, line) = AsyncStream<[String]>.makeStream(bufferingPolicy: .bufferingNewest(1))
-    private var fullness = RepeatedWarning(), postponement = RepeatedWarning()
+    /// Each is logged once a minute at most, however often other devices announce.
+    private var fullness = RateLimiter(capacity: 1, interval: .seconds(60))
+    private var postponement = RateLimiter(capacity: 1, interval: .seconds(60))
     private let directory: PeerDirectory
     private let exchange: StateExchange
     private let handoffs: HandoffTable
@@ -139,13 +141,12 @@ final class AutomaticAcceptance {
         case .meet(let document): exchange.inform(document.device)
         case .keep(let lines): line.yield(lines)
         case .leaveToUser(let document):
-            guard let unsaid = fullness.note(at: .now) else { break }
+            guard fullness.take(at: .now) else { break }
             logger.warning(
                 """
                 accept policy: “\(document.current.title)” from \(document.peer.name) is left to you: too many wait \
                 already
-                """,
-                metadata: unsaid > 0 ? ["leftSinceLastSaid": "\(unsaid)"] : nil)
+                """)
         }
     }
 
@@ -190,9 +191,7 @@ final class AutomaticAcceptance {
             directory.changed()
         case (.begunBefore, _): logger.notice("\(what) was begun with before, and is not taken over again")
         case (.postponed, let error?):
-            guard let unsaid = postponement.note(at: .now) else { break }
-            logger.notice(
-                "\(what) waits: \(error)", metadata: unsaid > 0 ? ["waitedSinceLastSaid": "\(unsaid)"] : nil)
+            if postponement.take(at: .now) { logger.notice("\(what) waits: \(error)") }
         case (_, let error?): logger.warning("\(what) was not taken over: \(error)")
         case (_, nil): break
         }
