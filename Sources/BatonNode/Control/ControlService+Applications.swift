@@ -36,9 +36,7 @@ extension ControlService {
     }
 
     /// Tells whether Handoff is on, and switches it.
-    func handoffSwitch(
-        _ request: WireHandoffSwitchRequest, on stream: BatonTransport.Stream
-    ) async throws(HandoffError) {
+    func handoffSwitch(_ request: WireHandoffSwitchRequest) async throws(HandoffError) -> WireHandoffSwitchResponse {
         let state: HandoffSwitch
         switch request.change {
         case .none, .UNRECOGNIZED:
@@ -48,13 +46,10 @@ extension ControlService {
             offers.decide { $0.setSwitch(state) }
             directory.changed()
         }
-        try await stream.respond(
-            .handoffSwitch(
-                .with {
-                    $0.isOn = state.isOn
-                    $0.offApplications = state.offApplications.sorted()
-                }))
-        await stream.finish()
+        return .with {
+            $0.isOn = state.isOn
+            $0.offApplications = state.offApplications.sorted()
+        }
     }
 }
 

@@ -47,16 +47,12 @@ extension ControlService {
         }
     }
 
-    func access(
-        _ request: WireAccessRequest, from application: Connection, on stream: BatonTransport.Stream
-    ) async throws(HandoffError) {
+    func requireAccess(_ request: WireAccessRequest, by application: Connection) async throws(HandoffError) {
         let path = try FilePath(absolute: request.path, "the path")
         let identifier = applications.identifier(on: application)
         try await withDeadline(SharedFiles.deadline, SharedFiles.silence) { [files] in
             try await files.requireAccess(to: path, by: identifier)
         }
-        try await stream.respond(.access(.init()))
-        await stream.finish()
     }
 
     func continuationStream(
@@ -84,16 +80,11 @@ extension ControlService {
         try await stream.respond(.transfers(.init()))
         for offer in offered { try await stream.send(record: WireTransferListing.with { $0.offer = offer }) }
         for transfer in running { try await stream.send(record: WireTransferListing.with { $0.transfer = transfer }) }
-        for part in parts {
-            let message = message(of: part)
-            try await stream.send(record: WireTransferListing.with { $0.part = message })
-        }
+        for part in parts.map(message) { try await stream.send(record: WireTransferListing.with { $0.part = part }) }
         await stream.finish()
     }
 
-    func cancelTransfer(
-        _ request: WireCancelTransferRequest, on stream: BatonTransport.Stream
-    ) async throws(HandoffError) {
+    func cancelTransfer(_ request: WireCancelTransferRequest) async throws(HandoffError) -> WireCancelTransferResponse {
         let found = try Self.only(runningTransfers, idPrefix: request.idPrefix, "transfer") {
             $0.id.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         }
@@ -108,18 +99,14 @@ extension ControlService {
             if let handoff = HandoffID(found.id) { cancelled = await handoffs.cancelTransfer(handoff) }
         }
         guard let cancelled else { throw HandoffError(.noSuchActivity, "the transfer ended before it was cancelled") }
-        try await stream.respond(.cancelTransfer(.with { $0.transfer = cancelled }))
-        await stream.finish()
+        return .with { $0.transfer = cancelled }
     }
 
-    func discardPart(
-        _ request: WireDiscardPartRequest, on stream: BatonTransport.Stream
-    ) async throws(HandoffError) {
+    func discardPart(_ request: WireDiscardPartRequest) async throws(HandoffError) -> WireDiscardPartResponse {
         let part = try Self.only(await documents.keptParts(), idPrefix: request.idPrefix, "kept part", id: \.id)
         try await documents.discard(part)
         let message = message(of: part)
-        try await stream.respond(.discardPart(.with { $0.part = message }))
-        await stream.finish()
+        return .with { $0.part = message }
     }
 
     /// Documents in both directions, those that are sent first.

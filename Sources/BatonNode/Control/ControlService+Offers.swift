@@ -83,21 +83,16 @@ extension ControlService {
             countedIn: documents.descriptions)
     }
 
-    func withdraw(
-        _ request: WireWithdrawRequest, on stream: BatonTransport.Stream
-    ) async throws(HandoffError) {
+    func withdraw(_ request: WireWithdrawRequest) throws(HandoffError) -> WireWithdrawResponse {
         let offered = offers.decide { $0.offered }
         let offer = try Self.only(offered, idPrefix: request.idPrefix, "offered activity") {
             $0.activity.id.description
         }
         let activity = offer.activity
         offers.decide { $0.withdraw(offer.id) }
-        try await stream.respond(
-            .withdraw(
-                .with {
-                    $0.activityID = Data(activity.id.bytes)
-                    $0.title = activity.ownTitle
-                }))
-        await stream.finish()
+        return .with {
+            $0.activityID = Data(activity.id.bytes)
+            $0.title = activity.ownTitle
+        }
     }
 }

@@ -54,49 +54,57 @@ struct ControlService: Sendable {
         let stream = incoming.stream
         let request = try await incoming.decoded()
         if !request.hasInput { stream.ignoreInput() }
+        let response: WireResponse.OneOf_Kind
         switch request {
         case .status(let request):
             try await status(request, on: stream)
+            return nil
         case .devices:
             try await devices(on: stream)
+            return nil
         case .activities(let request):
             try await activities(request, on: stream)
+            return nil
         case .offer(let request):
             // Before a document is looked at, which can take longer than the node is there.
             if let failure = offers.decide({ $0.stopped }) { throw failure }
             let (request, document) = try await outgoing(request)
             return try OfferedActivity(request, document: document)
-        case .withdraw(let request):
-            try await withdraw(request, on: stream)
         case .accept(let request):
             try await accept(request, on: stream)
+            return nil
         case .continuationStream(let request):
             try await offLoop { try await continuationStream(request, from: application, on: stream) }
-        case .adoptState(let request):
-            try await adoptState(request, on: stream)
+            return nil
         case .register(let request):
             try await register(request, from: application, on: stream)
-        case .handoffSwitch(let request):
-            try await handoffSwitch(request, on: stream)
+            return nil
         case .documentRead(let request):
             try await offLoop { try await documentRead(request, on: stream) }
-        case .access(let request):
-            try await access(request, from: application, on: stream)
+            return nil
         case .transfers:
             try await transfers(on: stream)
-        case .cancelTransfer(let request):
-            try await cancelTransfer(request, on: stream)
-        case .discardPart(let request):
-            try await discardPart(request, on: stream)
+            return nil
+        case .withdraw(let request): response = try .withdraw(withdraw(request))
+        case .handoffSwitch(let request): response = try await .handoffSwitch(handoffSwitch(request))
+        case .access(let request):
+            try await requireAccess(request, by: application)
+            response = .access(.init())
+        case .cancelTransfer(let request): response = try await .cancelTransfer(cancelTransfer(request))
+        case .discardPart(let request): response = try await .discardPart(discardPart(request))
+        case .adoptState(let request):
+            try await exchange.adopt(request.lists, wrappedBy: KeyEncryptionKey(localTo: account.value.identity))
+            response = .adoptState(.init())
         case .editDevices(let request):
-            try await editDevices(request, on: stream)
-        case .examine(let request):
-            try await stream.respond(.examine(await examiner.examine(request)))
-            await stream.finish()
+            try await edit(request)
+            response = .editDevices(.init())
+        case .examine(let request): response = .examine(await examiner.examine(request))
         case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState,
             .examination, .willSave, .willContinue, .continueActivity, .didFail:
             throw HandoffError(.unsupported, "this request is not for the local socket")
         }
+        try await stream.respond(response)
+        await stream.finish()
         return nil
     }
 
@@ -169,9 +177,7 @@ struct ControlService: Sendable {
         await stream.finish()
     }
 
-    private func editDevices(
-        _ request: WireEditDevicesRequest, on stream: BatonTransport.Stream
-    ) async throws(HandoffError) {
+    private func edit(_ request: WireEditDevicesRequest) async throws(HandoffError) {
         switch request.change {
         case .name(let name): try await exchange.rename(to: name)
         case .forget(let device):
@@ -179,16 +185,6 @@ struct ControlService: Sendable {
             exchange.forget(device)
         case nil: throw HandoffError(.invalidRequest, "the request changes nothing")
         }
-        try await stream.respond(.editDevices(.init()))
-        await stream.finish()
-    }
-
-    private func adoptState(
-        _ request: WireAdoptStateRequest, on stream: BatonTransport.Stream
-    ) async throws(HandoffError) {
-        try await exchange.adopt(request.lists, wrappedBy: KeyEncryptionKey(localTo: account.value.identity))
-        try await stream.respond(.adoptState(.init()))
-        await stream.finish()
     }
 
     private func activities(

@@ -178,10 +178,14 @@ extension OfferedActivity {
     @discardableResult
     static func requireFitting(_ userInfo: WireDictionaryValue) throws(HandoffError) -> [UInt8] {
         try userInfo.requireCheapKeys()
-        guard let encoded: [UInt8] = try? userInfo.serializedBytes(), encoded.count <= userInfoBound else {
+        guard let encoded: [UInt8] = try? userInfo.serializedBytes() else {
+            throw HandoffError(.userInfoTooLarge, "the user info cannot be encoded")
+        }
+        guard encoded.count <= userInfoBound else {
             throw HandoffError(
                 .userInfoTooLarge,
-                "the user info may have \(userInfoBound) bytes: send more through a document or a stream")
+                "the user info has \(encoded.count) bytes and may have \(userInfoBound): send more through a document"
+                    + " or a stream")
         }
         return encoded
     }

@@ -8,10 +8,10 @@ package import BatonProtocol
 /// The devices whose advertisements the doctor heard. Reading them changes no state of the account.
 package struct HeardDevices: Sendable {
     package struct Device: Sendable {
-        package let record: [UInt8]
-        package let advertisement: Advertisement
+        package fileprivate(set) var record: [UInt8]
+        package fileprivate(set) var advertisement: Advertisement
         /// Whether its keys are of an older generation than this device's.
-        let isOutdated: Bool
+        fileprivate(set) var isOutdated: Bool
         package internal(set) var sources: Set<IPAddress> = []
         /// Whether it came by multicast. Else it answered a unicast question.
         package internal(set) var isMulticast = false
@@ -42,16 +42,12 @@ package struct HeardDevices: Sendable {
         do {
             let (advertisement, keys) = try opener.open(record)
             guard !account.isRevoked(advertisement.device) else { return }
-            let before = devices[advertisement.device]
             let isOutdated = keys.generation < account.generation
-            var device = Device(record: record, advertisement: advertisement, isOutdated: isOutdated)
-            if let before {
-                if (before.advertisement.epoch, before.advertisement.sequence)
-                    >= (advertisement.epoch, advertisement.sequence)
-                {
-                    device = before
-                }
-                (device.sources, device.isMulticast) = (before.sources, before.isMulticast)
+            let before = devices[advertisement.device]
+            var device = before ?? Device(record: record, advertisement: advertisement, isOutdated: isOutdated)
+            let last = device.advertisement
+            if (last.epoch, last.sequence) < (advertisement.epoch, advertisement.sequence) {
+                (device.record, device.advertisement, device.isOutdated) = (record, advertisement, isOutdated)
             }
             device.sources.insert(source)
             if isMulticast { device.isMulticast = true }

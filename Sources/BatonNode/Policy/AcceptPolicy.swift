@@ -38,11 +38,6 @@ package struct AcceptPolicy: Sendable, Hashable {
         /// The conditions as they were written.
         var conditions = ""
 
-        init(line: Int, action: Action) {
-            self.line = line
-            self.action = action
-        }
-
         /// The rule as a user would write it again.
         package var description: String { conditions.isEmpty ? action.rawValue : "\(action.rawValue) \(conditions)" }
     }
@@ -68,13 +63,8 @@ package struct AcceptPolicy: Sendable, Hashable {
         var addresses: [IPAddress]
     }
 
-    /// In the order of the file.
-    package let rules: [Rule]
-
-    /// The policy of rules; none asks about everything.
-    init(rules: [Rule] = []) {
-        self.rules = rules
-    }
+    /// In the order of the file. None asks about everything.
+    package private(set) var rules: [Rule] = []
 
     /// The same rules, but the user is asked about what they accept.
     var asking: AcceptPolicy {
