@@ -15,8 +15,9 @@ struct NodeSettingsTests {
     }
 
     @Test("a port is read, with comments and spaces around it")
-    func parsing() {
+    func parsing() throws {
         for text in ["", "\n", "# port=1024\n"] { #expect(Self.parse(text) == .success(nil)) }
+        #expect(try NodeSettings(parsing: Array("# Gr".utf8) + [0xFC, 0x0A] + Array("port=24747".utf8)).port == 24_747)
         for text in ["port=24747", "port=24747\n", " port = 24747 \r\n", "# mine\n\nport=24747\n#"] {
             #expect(Self.parse(text) == .success(24_747))
         }

@@ -87,16 +87,16 @@ package enum ConfigurationFile {
         var mistake: ConfigurationError?
         for (index, bytes) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
             do throws(ConfigurationError) {
-                guard let text = String(validating: bytes, as: UTF8.self) else {
-                    throw ConfigurationError("it is not UTF-8")
-                }
-                let start = text.utf8.drop(while: isSpace)
+                let start = bytes.drop(while: isSpace)
                 guard let first = start.first, first != UInt8(ascii: "#") else { continue }
                 let line = start.prefix(through: start.lastIndex { !isSpace($0) } ?? start.startIndex)
+                guard let text = String(validating: line, as: UTF8.self) else {
+                    throw ConfigurationError("it is not UTF-8")
+                }
                 guard !line.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
                     throw ConfigurationError("there is a control character")
                 }
-                try read(index + 1, String(Substring(line)))
+                try read(index + 1, text)
             } catch {
                 mistake = mistake ?? ConfigurationError(error.problem, line: index + 1)
             }

@@ -45,9 +45,9 @@ package struct MachineFacts: Sendable {
         var files = [FilePath(home.socketPath)]
         // The store also checks each file in the folder of the account.
         if let path = facts.accountError?.exposedPath, !(folders + files).contains(path) { files.append(path) }
-        facts.problems = [exposure(of: configuration, to: "write to", 0o022, remedy: "go-w")].compactMap { $0 }
-        facts.problems += folders.compactMap { exposure(of: $0, to: "use", 0o077, remedy: "700") }
-        facts.problems += files.compactMap { exposure(of: $0, to: "use", 0o077, remedy: "600") }
+        facts.problems = [exposure(of: configuration, isSecret: false, remedy: "go-w")].compactMap { $0 }
+        facts.problems += folders.compactMap { exposure(of: $0, isSecret: true, remedy: "700") }
+        facts.problems += files.compactMap { exposure(of: $0, isSecret: true, remedy: "600") }
         let disks = [state, configuration].compactMap(unusableDisk)
         facts.problems += disks.count == 2 && disks[0].evidence == disks[1].evidence ? [disks[0]] : disks
         let (rules, roots) = (AcceptPolicyFile.path(in: home), SharedRootsFile.path(in: home))
@@ -74,16 +74,14 @@ package struct MachineFacts: Sendable {
         return facts
     }
 
-    /// Looks at a file or folder. Nil if it does not exist, or belongs to this user, who alone has the rights of a mask.
+    /// Looks at a file or folder. Nil if it does not exist, or only this user may use it.
     ///
     /// - Parameters:
-    ///   - use: what others can do, in words.
-    ///   - change: the argument of `chmod` that takes it from them.
-    private static func exposure(
-        of path: FilePath, to use: String, _ mask: UInt32, remedy change: String
-    ) -> Finding? {
-        // Only the folder of the configuration, which others may read, may be behind a link, as ``HomeFolder`` says.
-        guard let status = try? path.stat(followTargetSymlink: mask == 0o022) else { return nil }
+    ///   - isSecret: whether others may not read it either, as they may the folder of the configuration.
+    ///   - change: the argument of `chmod` that takes the rights from others.
+    private static func exposure(of path: FilePath, isSecret: Bool, remedy change: String) -> Finding? {
+        // The folder of the configuration may be behind a link, as ``HomeFolder`` says.
+        guard let status = try? path.stat(followTargetSymlink: !isSecret) else { return nil }
         let (owner, mode) = (status.userID.rawValue, UInt32(status.permissions.rawValue))
         let evidence = ["mode \(String(mode, radix: 8)), user \(owner)"]
         let word = ShellWord.quoted(path.string)
@@ -92,9 +90,10 @@ package struct MachineFacts: Sendable {
                 .wrongRights, of: "\(path) belongs to another user", evidence: evidence,
                 remedy: ["sudo chown -R \(geteuid()) \(word)"])
         }
-        guard mode & mask != 0 else { return nil }
+        guard mode & (isSecret ? 0o077 : 0o022) != 0 else { return nil }
         return .problem(
-            .wrongRights, of: "others can \(use) \(path)", evidence: evidence, remedy: ["chmod \(change) \(word)"])
+            .wrongRights, of: "others can \(isSecret ? "use" : "write to") \(path)", evidence: evidence,
+            remedy: ["chmod \(change) \(word)"])
     }
 
     /// Looks at the disk of a folder, or of its nearest parent that exists. Nil if something can be stored there.
