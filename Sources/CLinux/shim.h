@@ -122,6 +122,11 @@ static inline int baton_epoll_watch(int poll, int descriptor, uint32_t before, u
     return baton_result(syscall(SYS_epoll_ctl, poll, operation, descriptor, &event));
 }
 
+/// accept4(2) of a socket that does not block and is closed on exec. fcntl.h hides the wrapper without _GNU_SOURCE.
+static inline int baton_accept(int listener, void *address, uint32_t *length) {
+    return baton_result(syscall(SYS_accept4, listener, address, length, 02000000 | 04000));
+}
+
 /// eventfd2(2) that never blocks.
 static inline int baton_event_create(void) {
     return baton_result(syscall(SYS_eventfd2, 0, 02000000 | 04000 /* EFD_CLOEXEC, EFD_NONBLOCK */));

@@ -12,15 +12,15 @@ import Testing
         let modest = budget.part(reserved: 30, ceiling: 60)
         #expect(greedy.available == 70 && modest.available == 60)
         #expect(greedy.take(70) && !greedy.take(1))
-        // 60 bytes were common.
-        #expect(budget.common == 0 && budget.held == 70)
+        // 60 bytes were reserved for nobody.
+        #expect(budget.available == 0 && budget.held == 100)
         #expect(modest.available == 30 && !modest.take(31) && modest.take(30) && !modest.take(1))
-        #expect(budget.held == budget.bytes)
+        #expect(budget.held == 100)
         greedy.giveBack(5)
         #expect(modest.take(5) && !modest.take(1) && greedy.available == 0)
         modest.giveBack(35)
         greedy.giveBack(65)
-        #expect(budget.held == 0 && budget.common == 60)
+        #expect(budget.held == 40 && budget.available == 60)
     }
 
     @Test("A lease takes half of what is left, and goes back with its last reference")
@@ -84,12 +84,13 @@ import Testing
                 } else {
                     part.giveBack(Int.random(in: 0...part.held, using: &generator))
                 }
-                #expect(budget.held <= budget.bytes && budget.common >= 0, "seed \(seed)")
+                #expect(budget.held <= budget.ceiling && budget.available >= 0, "seed \(seed)")
+                #expect(parts.reduce(0) { $0 + $1.held } <= budget.held, "seed \(seed)")
                 #expect(parts.allSatisfy { $0.held <= $0.ceiling }, "seed \(seed)")
                 #expect(parts.allSatisfy { $0.held + $0.available >= $0.reserved }, "seed \(seed)")
             }
             for part in parts { part.giveBack(part.held) }
-            #expect(budget.common == 1000 - parts.reduce(0) { $0 + $1.reserved }, "seed \(seed)")
+            #expect(budget.available == 1000 - parts.reduce(0) { $0 + $1.reserved }, "seed \(seed)")
         }
     }
 }

@@ -7,12 +7,16 @@ import Glibc
 /// Each address has one value: an IPv4 address inside IPv6 (`::ffff:192.0.2.1`) is the IPv4 address, and only a
 /// link-local address keeps a scope.
 package struct IPAddress: Sendable, Hashable {
-    private enum Storage: Sendable, Hashable {
-        case ipv4(UInt32)
-        case ipv6(high: UInt64, low: UInt64, scope: UInt32)
-    }
+    /// All 128 bits. An IPv4 address is the one inside IPv6.
+    private let value: UInt128
 
-    private let storage: Storage
+    /// The index of the interface of a link-local IPv6 address; 0 for every other address.
+    package let scopeID: UInt32
+
+    private init(_ value: UInt128, scopeID: UInt32 = 0) {
+        self.value = value
+        self.scopeID = Self.isScoped(value) ? scopeID : 0
+    }
 
     /// Makes an address of 4 or 16 bytes in network order; nil for any other count.
     ///
@@ -20,20 +24,9 @@ package struct IPAddress: Sendable, Hashable {
     ///   - bytes: in network order.
     ///   - scopeID: the index of the interface of a link-local IPv6 address; ignored for every other address.
     package init?(bytes: [UInt8], scopeID: UInt32 = 0) {
-        switch bytes.count {
-        case 4:
-            storage = .ipv4(UInt32(Self.integer(bytes[...])))
-        case 16:
-            let high = Self.integer(bytes[..<8])
-            let low = Self.integer(bytes[8...])
-            if high == 0, low >> 32 == 0xffff {
-                storage = .ipv4(UInt32(truncatingIfNeeded: low))
-            } else {
-                storage = .ipv6(high: high, low: low, scope: Self.isScoped(high) ? scopeID : 0)
-            }
-        default:
-            return nil
-        }
+        guard bytes.count == 4 || bytes.count == 16 else { return nil }
+        let value = bytes.reduce(0) { $0 << 8 | UInt128($1) }
+        self.init(bytes.count == 4 ? Self.ipv4Any.value | value : value, scopeID: scopeID)
     }
 
     /// Reads an address as people write it: `192.0.2.1`, `2001:db8::1`, `fe80::1%eth0`, `fe80::1%2`. Nil for anything
@@ -57,97 +50,44 @@ package struct IPAddress: Sendable, Hashable {
     }
 
     /// The IPv4 loopback address, `127.0.0.1`.
-    package static let ipv4Loopback = IPAddress(storage: .ipv4(0x7f00_0001))
+    package static let ipv4Loopback = IPAddress(ipv4Any.value | 0x7f00_0001)
     /// The IPv6 loopback address, `::1`.
-    package static let ipv6Loopback = IPAddress(storage: .ipv6(high: 0, low: 1, scope: 0))
+    package static let ipv6Loopback = IPAddress(1)
     /// Every IPv4 address of this machine, `0.0.0.0`, for listening.
-    package static let ipv4Any = IPAddress(storage: .ipv4(0))
+    package static let ipv4Any = IPAddress(0xffff << 32)
     /// Every address of this machine, `::`, for listening on IPv6 and IPv4.
-    package static let ipv6Any = IPAddress(storage: .ipv6(high: 0, low: 0, scope: 0))
-
-    private init(storage: Storage) {
-        self.storage = storage
-    }
+    package static let ipv6Any = IPAddress(0)
 
     /// The 4 or 16 bytes in network order.
     package var bytes: [UInt8] {
-        switch storage {
-        case .ipv4(let value): Self.bytes(value)
-        case .ipv6(let high, let low, _): Self.bytes(high) + Self.bytes(low)
-        }
-    }
-
-    /// The index of the interface of a link-local IPv6 address; 0 for every other address.
-    package var scopeID: UInt32 {
-        switch storage {
-        case .ipv4: 0
-        case .ipv6(_, _, let scope): scope
-        }
+        withUnsafeBytes(of: value.bigEndian) { Array($0.suffix(isIPv4 ? 4 : 16)) }
     }
 
     /// The same address on the interface with that index. Only link-local IPv6 addresses change.
-    package func scoped(to scopeID: UInt32) -> IPAddress {
-        switch storage {
-        case .ipv4: self
-        case .ipv6(let high, let low, _):
-            IPAddress(storage: .ipv6(high: high, low: low, scope: Self.isScoped(high) ? scopeID : 0))
-        }
-    }
+    package func scoped(to scopeID: UInt32) -> IPAddress { IPAddress(value, scopeID: scopeID) }
 
     /// Whether this is an IPv4 address.
-    package var isIPv4: Bool {
-        switch storage {
-        case .ipv4: true
-        case .ipv6: false
-        }
-    }
+    package var isIPv4: Bool { value >> 32 == 0xffff }
 
     /// Whether the first bits equal those of another address of the same kind. Scopes do not count.
     ///
     /// - Parameter length: the number of bits, 0 to 32 for IPv4, 0 to 128 for IPv6.
     package func hasPrefix(of other: IPAddress, length: Int) -> Bool {
-        isIPv4 == other.isIPv4
-            && zip(bytes, other.bytes).enumerated().allSatisfy { index, bytes in
-                let bits = max(0, min(8, length - index * 8))
-                return bits == 0 || (bytes.0 ^ bytes.1) >> (8 - bits) == 0
-            }
+        isIPv4 == other.isIPv4 && (value ^ other.value) >> max(0, (isIPv4 ? 32 : 128) - length) == 0
     }
 
     /// Whether the address is valid on one link only (RFC 3927: 169.254/16; RFC 4291: fe80::/10).
-    package var isLinkLocal: Bool {
-        switch storage {
-        case .ipv4(let value): value >> 16 == 0xa9fe
-        case .ipv6(let high, _, _): high >> 54 == 0x3fa
-        }
-    }
+    package var isLinkLocal: Bool { value >> (isIPv4 ? 16 : 118) == (isIPv4 ? 0xffff_a9fe : 0x3fa) }
 
     /// Whether the address is this machine's loopback (127/8, ::1).
-    package var isLoopback: Bool {
-        switch storage {
-        case .ipv4(let value): value >> 24 == 127
-        case .ipv6(let high, let low, _): high == 0 && low == 1
-        }
-    }
+    package var isLoopback: Bool { isIPv4 ? value >> 24 == 0xffff_7f : value == 1 }
 
     /// Whether the address is a multicast group (224/4, ff00::/8).
-    package var isMulticast: Bool {
-        switch storage {
-        case .ipv4(let value): value >> 28 == 0xe
-        case .ipv6(let high, _, _): high >> 56 == 0xff
-        }
-    }
+    package var isMulticast: Bool { value >> (isIPv4 ? 28 : 120) == (isIPv4 ? 0xffff_e : 0xff) }
 
-    private static func isScoped(_ high: UInt64) -> Bool {
+    private static func isScoped(_ value: UInt128) -> Bool {
         // fe80::/10, and multicast of interface scope and link scope (RFC 4291, 2.7).
-        high >> 54 == 0x3fa || high >> 48 & 0xff0f == 0xff01 || high >> 48 & 0xff0f == 0xff02
-    }
-
-    private static func integer(_ bytes: ArraySlice<UInt8>) -> UInt64 {
-        bytes.reduce(0) { $0 << 8 | UInt64($1) }
-    }
-
-    private static func bytes(_ value: some FixedWidthInteger) -> [UInt8] {
-        withUnsafeBytes(of: value.bigEndian) { Array($0) }
+        value >> 118 == 0x3fa || [0xff01, 0xff02].contains(value >> 112 & 0xff0f)
     }
 }
 

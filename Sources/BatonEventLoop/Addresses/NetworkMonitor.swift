@@ -14,10 +14,6 @@ package final class NetworkMonitor: Sendable {
         var descriptor: SharedDescriptor?
         /// The addresses of the last list.
         var addresses: [InterfaceAddress]
-        /// The number of times that notifications were read.
-        var notifications: UInt64 = 0
-        /// The value of ``notifications`` before ``addresses`` were listed.
-        var notificationsListed: UInt64 = 0
         var source: ReadinessSource?
         var debounceTimer: Timer?
         var rateLimit = ChangeRateLimit()
@@ -59,7 +55,7 @@ package final class NetworkMonitor: Sendable {
         let addresses = try InterfaceAddress.current(includingLoopback: includesLoopback)
         state = Lock(State(descriptor: descriptor, addresses: addresses, onChange: onChange))
 
-        let source = ReadinessSource(.reading, of: descriptor, in: poll) { [weak self] in self?.drain() }
+        let source = ReadinessSource(descriptor, in: poll, onReadable: { [weak self] in self?.drain() })
         let timer = Timer(on: loop) { [weak self] in self?.compare() }
         state.withLock { state in
             state.source = source
@@ -70,19 +66,6 @@ package final class NetworkMonitor: Sendable {
 
     deinit {
         cancel()
-    }
-
-    /// The present addresses. After ``cancel()``, those of the last list.
-    ///
-    /// They are listed again only if the kernel has notified since the last list. Otherwise this costs one read of the
-    /// route socket. Callable from anywhere; it does not change when the handler runs.
-    package var addresses: [InterfaceAddress] {
-        drain()
-        let (known, areCurrent) = state.withLock { ($0.addresses, $0.notifications == $0.notificationsListed) }
-        guard !areCurrent, let listed = try? InterfaceAddress.current(includingLoopback: includesLoopback) else {
-            return known
-        }
-        return listed
     }
 
     /// Stops watching. Idempotent, callable from anywhere. After a call on the loop no handler runs any more.
@@ -121,19 +104,14 @@ package final class NetworkMonitor: Sendable {
 
     /// Reads and drops the messages: only their existence matters.
     private func drain() {
+        guard let descriptor = state.withLock({ $0.descriptor }) else { return }
         var buffer = [UInt8](repeating: 0, count: 4096)
-        let sawSign = state.withLock { state in
-            guard let descriptor = state.descriptor else { return false }
-            // Read and counted under one lock. Otherwise another thread could find the messages gone and not counted.
-            var sawSign = false
-            for _ in 0..<Self.batch {
-                let result = SystemCall.retrying { recv(descriptor.rawValue, &buffer, buffer.count, 0) }
-                if case .failure(let error) = result, error.meansWouldBlock { break }
-                // Any other error is an overrun (ENOBUFS), which means that messages were lost.
-                sawSign = true
-            }
-            if sawSign { state.notifications += 1 }
-            return sawSign
+        var sawSign = false
+        for _ in 0..<Self.batch {
+            let result = SystemCall.retrying { recv(descriptor.rawValue, &buffer, buffer.count, 0) }
+            if case .failure(let error) = result, error.meansWouldBlock { break }
+            // Any other error is an overrun (ENOBUFS), which means that messages were lost.
+            sawSign = true
         }
         if sawSign { scheduleComparison(after: debounce) }
     }
@@ -149,12 +127,9 @@ package final class NetworkMonitor: Sendable {
 
     private func compare() {
         do throws(SocketError) {
-            // Counted before the list, so that a change during the list is found by the next comparison.
-            let notifications = state.withLock { $0.notifications }
             let current = try InterfaceAddress.current(includingLoopback: includesLoopback)
             let handler = state.withLock { state -> (@Sendable ([InterfaceAddress]) -> Void)? in
                 guard state.descriptor != nil else { return nil }
-                state.notificationsListed = notifications
                 guard Set(current) != Set(state.addresses) else { return nil }
                 state.addresses = current
                 state.rateLimit.record(at: MonotonicClock.nanoseconds())

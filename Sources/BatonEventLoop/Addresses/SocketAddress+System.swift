@@ -8,6 +8,14 @@ extension SocketAddress {
     /// The length of a path in `sockaddr_un`, in bytes, without the terminating zero.
     static let longestUnixPath = 107
 
+    /// The family of its sockets: `AF_INET`, `AF_INET6` or `AF_UNIX`.
+    var family: Int32 {
+        switch self {
+        case .ip(let address, _): address.isIPv4 ? AF_INET : AF_INET6
+        case .unix: AF_UNIX
+        }
+    }
+
     /// Calls `body` with the address as a `sockaddr`.
     ///
     /// - Throws: `pathTooLong` for a path of more than 107 bytes; see ``UnixSocketFile`` for those.
@@ -48,17 +56,31 @@ extension SocketAddress {
         }
     }
 
-    /// Reads an address that the kernel wrote; nil for a family other than IPv4, IPv6 and Unix.
-    init?(_ storage: sockaddr_storage, length: socklen_t) {
-        var storage = storage
-        let address = withUnsafeBytes(of: &storage) { Self(Array($0.prefix(Int(length)))) }
+    /// Reads an address that the kernel wrote into zeros; nil for a family other than IPv4, IPv6 and Unix.
+    package init?(_ storage: sockaddr_storage) {
+        let address: SocketAddress? = withUnsafeBytes(of: storage) { bytes in
+            switch Int32(storage.ss_family) {
+            case AF_INET:
+                let system = bytes.load(as: sockaddr_in.self)
+                let address = withUnsafeBytes(of: system.sin_addr) { IPAddress(bytes: Array($0)) }
+                return address.map { .ip($0, port: UInt16(bigEndian: system.sin_port)) }
+            case AF_INET6:
+                let system = bytes.load(as: sockaddr_in6.self)
+                let address = withUnsafeBytes(of: system.sin6_addr) {
+                    IPAddress(bytes: Array($0), scopeID: system.sin6_scope_id)
+                }
+                return address.map { .ip($0, port: UInt16(bigEndian: system.sin6_port)) }
+            case AF_UNIX:
+                // A peer without a name has no path. In the abstract namespace, which Baton never uses, a path begins
+                // with a zero.
+                let path = bytes.dropFirst(MemoryLayout<sa_family_t>.size).prefix { $0 != 0 }
+                return .unix(FilePath(platformString: path.map(CChar.init(bitPattern:)) + [0]))
+            default:
+                return nil
+            }
+        }
         guard let address else { return nil }
         self = address
-    }
-
-    /// Reads the address of a datagram's sender; nil for a family other than IPv4, IPv6 and Unix.
-    package init?(_ storage: sockaddr_storage) {
-        self.init(storage, length: socklen_t(MemoryLayout<sockaddr_storage>.size))
     }
 
     /// Reads an IPv4 or IPv6 address of an interface list or another library; nil for any other family.
@@ -69,35 +91,10 @@ extension SocketAddress {
         case AF_INET6: length = MemoryLayout<sockaddr_in6>.size
         default: return nil
         }
-        self.init(Array(UnsafeRawBufferPointer(start: pointer, count: length)))
-    }
-
-    private init?(_ bytes: [UInt8]) {
-        guard bytes.count >= MemoryLayout<sa_family_t>.size else { return nil }
-        let family = bytes.withUnsafeBytes { $0.loadUnaligned(as: sa_family_t.self) }
-        switch Int32(family) {
-        case AF_INET where bytes.count >= MemoryLayout<sockaddr_in>.size:
-            let system = bytes.withUnsafeBytes { $0.loadUnaligned(as: sockaddr_in.self) }
-            guard let address = withUnsafeBytes(of: system.sin_addr, { IPAddress(bytes: Array($0)) }) else {
-                return nil
-            }
-            self = .ip(address, port: UInt16(bigEndian: system.sin_port))
-        case AF_INET6 where bytes.count >= MemoryLayout<sockaddr_in6>.size:
-            let system = bytes.withUnsafeBytes { $0.loadUnaligned(as: sockaddr_in6.self) }
-            let address = withUnsafeBytes(of: system.sin6_addr) {
-                IPAddress(bytes: Array($0), scopeID: system.sin6_scope_id)
-            }
-            guard let address else { return nil }
-            self = .ip(address, port: UInt16(bigEndian: system.sin6_port))
-        case AF_UNIX:
-            // A peer without a name has no path. In the abstract namespace, which Baton never uses, a path begins with
-            // a zero.
-            let path = bytes.dropFirst(MemoryLayout<sa_family_t>.size).prefix { $0 != 0 }
-            let terminated = path.map(CChar.init(bitPattern:)) + [0]
-            self = .unix(FilePath(platformString: terminated))
-        default:
-            return nil
-        }
+        var storage = sockaddr_storage()
+        let source = UnsafeRawBufferPointer(start: pointer, count: length)
+        withUnsafeMutableBytes(of: &storage) { $0.copyMemory(from: source) }
+        self.init(storage)
     }
 
     /// Asks the kernel for an address of a socket: `getsockname`, `getpeername`.
@@ -115,7 +112,7 @@ extension SocketAddress {
         switch result {
         case .failure(let error): throw SocketError(error, while: activity)
         case .success:
-            guard let address = SocketAddress(storage, length: length) else {
+            guard let address = SocketAddress(storage) else {
                 throw SocketError(.invalidAddress, while: activity)
             }
             return address

@@ -65,13 +65,4 @@ enum SystemCall {
         case .failure(let error): return error
         }
     }
-
-    /// Makes a descriptor from `accept` non-blocking and closed on exec.
-    ///
-    /// It makes two calls more than `accept4`, which Swift does not import.
-    static func prepareAccepted(_ descriptor: Int32) -> Result<Int32, Errno> {
-        once { fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
-            .flatMap { _ in once { fcntl(descriptor, F_GETFL) } }
-            .flatMap { flags in once { fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) } }
-    }
 }

@@ -16,50 +16,32 @@ import SystemPackage
 /// itself, and ends after a while without any. Dispatch does not watch during a turn, because libdispatch arms a read
 /// source for one event and again when its handler has returned. New work on the loop ends the wait (``LoopWork``).
 ///
-/// Level-triggered (epoll(7)). Each descriptor has one entry, with two directions that are watched separately. An entry
-/// that nobody wants is removed, because `epoll` always reports a hang-up. Watches are added, changed and removed from
-/// any thread; handlers run on the loop. There are at most as many entries as open descriptors.
+/// Level-triggered (epoll(7)). A descriptor that is watched for nothing is removed from the set, because `epoll` always
+/// reports a hang-up. Watches are added, changed and removed from any thread; handlers run on the loop. There are at
+/// most as many watches as open descriptors.
 final class ReadinessPoll: Sendable {
-    /// A direction of a descriptor.
-    enum Direction: Sendable { case reading, writing }
-
-    private struct Watch {
-        let handler: @Sendable () -> Void
-        var isActive = false
-    }
-
-    private struct Entry {
-        /// Tells this use of the descriptor's number from earlier ones, whose events may still be on their way.
-        let use: UInt32
-        var reading: Watch?
-        var writing: Watch?
+    /// A descriptor, which has one watch at a time, and what to do when it is ready.
+    final class Watch: @unchecked Sendable {  // reason: `events` is read and written under the lock of the set
+        let descriptor: SharedDescriptor
+        let onReadable: @Sendable () -> Void
+        let onWritable: @Sendable () -> Void
         /// The events that `epoll` watches for; 0 if it does not have the descriptor.
-        var events: UInt32 = 0
+        fileprivate var events: UInt32 = 0
 
-        subscript(direction: Direction) -> Watch? {
-            get {
-                switch direction {
-                case .reading: reading
-                case .writing: writing
-                }
-            }
-            set {
-                switch direction {
-                case .reading: reading = newValue
-                case .writing: writing = newValue
-                }
-            }
-        }
-
-        var wanted: UInt32 {
-            (reading?.isActive == true ? ReadinessPoll.input : 0)
-                | (writing?.isActive == true ? ReadinessPoll.output : 0)
+        init(
+            _ descriptor: SharedDescriptor, onReadable: @escaping @Sendable () -> Void,
+            onWritable: @escaping @Sendable () -> Void
+        ) {
+            self.descriptor = descriptor
+            self.onReadable = onReadable
+            self.onWritable = onWritable
         }
     }
 
     private struct State {
-        var entries: [Int32: Entry] = [:]
-        var uses: UInt32 = 0
+        /// By a key that is never used again, because events of earlier watches may still be on their way.
+        var watches: [UInt64: Watch] = [:]
+        var lastKey: UInt64 = 0
         /// Reports that there are events. Nil only during `init`.
         var source: EventSource?
     }
@@ -97,12 +79,11 @@ final class ReadinessPoll: Sendable {
         self.idleWait = idleWait
         descriptor = try Self.descriptor(baton_epoll_create())
         wake = try Self.descriptor(baton_event_create())
-        // Key 0 is free, because the uses of watched descriptors begin at 1.
+        // Key 0 is free, because the keys of watches begin at 1.
         let result = baton_epoll_watch(descriptor.rawValue, wake.rawValue, 0, baton_epoll_each_write, 0)
         guard result == 0 else { throw Self.failure(-result) }
         let source = EventSource.readable(descriptor, on: queue) { [weak self] in self?.turn() }
         state.withLock { $0.source = source }
-        source.resume()
     }
 
     private static func descriptor(_ result: Int32) throws(SocketError) -> SharedDescriptor {
@@ -116,77 +97,71 @@ final class ReadinessPoll: Sendable {
 
     // MARK: - Watches
 
-    /// Adds a watch, which is not active yet. A descriptor has at most one for each direction.
-    func add(_ direction: Direction, of number: Int32, handler: @escaping @Sendable () -> Void) {
+    /// Adds a watch, which is for nothing yet. Returns its key.
+    func add(_ watch: Watch) -> UInt64 {
         state.withLock { state in
-            if state.entries[number] == nil {
-                state.uses &+= 1
-                state.entries[number] = Entry(use: state.uses)
-            }
-            precondition(state.entries[number]?[direction] == nil, "descriptor \(number) is watched already")
-            state.entries[number]?[direction] = Watch(handler: handler)
+            state.lastKey += 1
+            state.watches[state.lastKey] = watch
+            return state.lastKey
         }
     }
 
-    /// Lets the handler run.
+    /// Lets the handler of a direction run. Does nothing without the watch.
     ///
     /// - Throws: `outOfResources` if the kernel watches no further descriptor; the handler does not run then.
-    func activate(_ direction: Direction, of number: Int32) throws(SocketError) {
-        try state.withLock { (state) throws(SocketError) in
-            guard var entry = state.entries[number], entry[direction] != nil else { return }
-            entry[direction]?.isActive = true
-            try updateKernel(&entry, of: number)
-            state.entries[number] = entry
+    func resume(_ direction: ReadinessSource.Direction, of key: UInt64) throws(SocketError) {
+        let result = state.withLock { state in
+            state.watches[key].map { set($0.events | Self.events(of: direction), of: $0, key) } ?? 0
+        }
+        // ENOSPC: the user has reached fs.epoll.max_user_watches (epoll_ctl(2)).
+        guard result == 0 else {
+            throw SocketError(.outOfResources, while: "watching a socket", underlyingError: Errno(rawValue: -result))
         }
     }
 
-    /// Stops the handler from running.
-    func deactivate(_ direction: Direction, of number: Int32) {
+    /// Stops the handler of a direction from running. Does nothing without the watch.
+    func suspend(_ direction: ReadinessSource.Direction, of key: UInt64) {
         state.withLock { state in
-            guard var entry = state.entries[number], entry[direction] != nil else { return }
-            entry[direction]?.isActive = false
-            narrow(&entry, of: number)
-            state.entries[number] = entry
+            if let watch = state.watches[key] { narrow(watch.events & ~Self.events(of: direction), of: watch, key) }
         }
     }
 
-    /// Removes a watch. The kernel no longer watches when this returns.
-    func remove(_ direction: Direction, of number: Int32) {
-        // The objects that the handler holds may end here, and remove watches of their own.
-        let dropped = state.withLock { state -> Watch? in
-            guard var entry = state.entries[number] else { return nil }
-            let dropped = entry[direction]
-            entry[direction] = nil
-            narrow(&entry, of: number)
-            state.entries[number] = entry.reading == nil && entry.writing == nil ? nil : entry
-            return dropped
+    /// Removes a watch. The kernel no longer watches when this returns. Does nothing without the watch.
+    func remove(_ key: UInt64) {
+        // The objects that the handlers hold may end here, and remove watches of their own.
+        let dropped = state.withLock { state in
+            let watch = state.watches.removeValue(forKey: key)
+            if let watch { narrow(0, of: watch, key) }
+            return watch
         }
         withExtendedLifetime(dropped) {}
     }
 
-    /// Has the kernel watch for the wanted events of an entry.
-    private func updateKernel(_ entry: inout Entry, of number: Int32) throws(SocketError) {
-        let wanted = entry.wanted
-        guard wanted != entry.events else { return }
-        let key = UInt64(entry.use) << 32 | UInt64(UInt32(bitPattern: number))
-        let result = baton_epoll_watch(descriptor.rawValue, number, entry.events, wanted, key)
-        switch Errno(rawValue: -result) {
-        case .noMemory, .noSpace:
-            // ENOSPC: the user has reached fs.epoll.max_user_watches (epoll_ctl(2)).
-            throw SocketError(.outOfResources, while: "watching a socket", underlyingError: Errno(rawValue: -result))
-        case let error:
-            precondition(result == 0, "descriptor \(number) cannot be watched: \(error)")
-            entry.events = wanted
+    private static func events(of direction: ReadinessSource.Direction) -> UInt32 {
+        switch direction {
+        case .reading: input
+        case .writing: output
         }
     }
 
-    /// Does the same for an entry that wants less than before. The kernel does not refuse, because nothing is added.
-    private func narrow(_ entry: inout Entry, of number: Int32) {
-        do throws(SocketError) {
-            try updateKernel(&entry, of: number)
-        } catch {
-            preconditionFailure("descriptor \(number) cannot be released: \(error)")
+    /// Has the kernel watch for other events. Returns 0, or the kernel's refusal for lack of resources.
+    private func set(_ events: UInt32, of watch: Watch, _ key: UInt64) -> Int32 {
+        guard events != watch.events else { return 0 }
+        let number = watch.descriptor.rawValue
+        let result = baton_epoll_watch(descriptor.rawValue, number, watch.events, events, key)
+        switch Errno(rawValue: -result) {
+        case .noMemory, .noSpace: break
+        case let error:
+            precondition(result == 0, "descriptor \(number) cannot be watched: \(error)")
+            watch.events = events
         }
+        return result
+    }
+
+    /// Has the kernel watch for fewer events, which it does not refuse, because nothing is added.
+    private func narrow(_ events: UInt32, of watch: Watch, _ key: UInt64) {
+        let result = set(events, of: watch, key)
+        precondition(result == 0, "a descriptor cannot be released: \(Errno(rawValue: -result))")
     }
 
     // MARK: - Events, on the loop
@@ -216,8 +191,9 @@ final class ReadinessPoll: Sendable {
                 guard count > 0 else { return false }
                 work.measure {
                     for index in 0..<count {
-                        if events[index] & (Self.input | Self.broken) != 0 { run(.reading, keys[index]) }
-                        if events[index] & (Self.output | Self.broken) != 0 { run(.writing, keys[index]) }
+                        let (key, events) = (keys[index], events[index])
+                        if events & (Self.input | Self.broken) != 0 { watch(key, for: Self.input)?.onReadable() }
+                        if events & (Self.output | Self.broken) != 0 { watch(key, for: Self.output)?.onWritable() }
                     }
                 }
                 return true
@@ -225,16 +201,8 @@ final class ReadinessPoll: Sendable {
         }
     }
 
-    private func run(_ direction: Direction, _ key: UInt64) {
-        let number = Int32(bitPattern: UInt32(truncatingIfNeeded: key))
-        // This returns the watch and not its handler: a function that passes through a generic one is wrapped, which
-        // allocates.
-        let watch = state.withLock { state -> Watch? in
-            guard let entry = state.entries[number], entry.use == UInt32(key >> 32), let watch = entry[direction],
-                watch.isActive
-            else { return nil }
-            return watch
-        }
-        watch?.handler()
+    /// A watch that is still for these events.
+    private func watch(_ key: UInt64, for events: UInt32) -> Watch? {
+        state.withLock { state in state.watches[key].flatMap { $0.events & events != 0 ? $0 : nil } }
     }
 }

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A watch of one direction of a descriptor, which it holds open until it is cancelled.
+/// A watch of a descriptor, which it holds open until it is cancelled.
 ///
-/// Level-triggered: the handler runs on the loop again and again while the condition holds. So suspend a writing source
-/// unless bytes wait, and a reading source at the end of the input or if the connection broke. It starts suspended, is
-/// usable from any thread, and cancels itself when its last reference goes. After a suspend or cancel on the loop the
+/// Level-triggered: a handler runs on the loop again and again while its condition holds. So suspend writing unless
+/// bytes wait, and reading at the end of the input or if the connection broke. Both directions start suspended. A source
+/// is usable from any thread, and cancels itself when its last reference goes. After a suspend or cancel on the loop the
 /// handler does not run; after one from elsewhere a running handler finishes.
 ///
 /// ``init(reading:on:handler:)`` is for descriptors of other libraries.
 package final class ReadinessSource: Sendable {
-    private let direction: ReadinessPoll.Direction
+    /// A direction of a descriptor.
+    package enum Direction: Sendable {
+        /// Something to read, a connection to accept, or the end of the input.
+        case reading
+        /// Room to write, or the end of a connection attempt.
+        case writing
+    }
+
     private let poll: ReadinessPoll
-    /// Nil once cancelled.
-    private let descriptor: Lock<SharedDescriptor?>
+    private let key: UInt64
 
     /// Watches for something to read, or the end of the input.
     ///
@@ -26,50 +32,36 @@ package final class ReadinessSource: Sendable {
         reading descriptor: consuming OwnedDescriptor, on loop: EventLoop, handler: @escaping @Sendable () -> Void
     ) throws(SocketError) {
         let poll = try loop.poll()
-        self.init(.reading, of: SharedDescriptor(descriptor), in: poll, handler: handler)
+        self.init(SharedDescriptor(descriptor), in: poll, onReadable: handler)
     }
 
-    /// Watches one direction. Reading includes connections to accept and the end of the input; writing includes the end
-    /// of a connection attempt. Each direction of a descriptor has one source at a time.
+    /// Watches a descriptor, which has one source at a time.
     init(
-        _ direction: ReadinessPoll.Direction, of descriptor: SharedDescriptor, in poll: ReadinessPoll,
-        handler: @escaping @Sendable () -> Void
+        _ descriptor: SharedDescriptor, in poll: ReadinessPoll, onReadable: @escaping @Sendable () -> Void = {},
+        onWritable: @escaping @Sendable () -> Void = {}
     ) {
-        self.direction = direction
         self.poll = poll
-        self.descriptor = Lock(descriptor)
-        poll.add(direction, of: descriptor.rawValue, handler: handler)
+        key = poll.add(ReadinessPoll.Watch(descriptor, onReadable: onReadable, onWritable: onWritable))
     }
 
     deinit {
         cancel()
     }
 
-    /// Lets the handler run. Idempotent; nothing after a cancel.
+    /// Lets the handler of a direction run. Idempotent; nothing after a cancel.
     ///
-    /// - Throws: `outOfResources` if the kernel watches no further descriptor. The source stays suspended then.
-    package func resume() throws(SocketError) {
-        try descriptor.withLock { (descriptor) throws(SocketError) in
-            guard let descriptor else { return }
-            try poll.activate(direction, of: descriptor.rawValue)
-        }
+    /// - Throws: `outOfResources` if the kernel watches no further descriptor. The direction stays suspended then.
+    package func resume(_ direction: Direction = .reading) throws(SocketError) {
+        try poll.resume(direction, of: key)
     }
 
-    /// Stops the handler from running. Idempotent; nothing after a cancel.
-    package func suspend() {
-        descriptor.withLock { descriptor in
-            guard let descriptor else { return }
-            poll.deactivate(direction, of: descriptor.rawValue)
-        }
+    /// Stops the handler of a direction from running. Idempotent; nothing after a cancel.
+    package func suspend(_ direction: Direction = .reading) {
+        poll.suspend(direction, of: key)
     }
 
-    /// Ends the watch for good and releases the descriptor and the handler. Idempotent.
+    /// Ends the watch for good and releases the descriptor and the handlers. Idempotent.
     package func cancel() {
-        let dropped = descriptor.withLock { descriptor in
-            defer { descriptor = nil }
-            return descriptor
-        }
-        guard let dropped else { return }
-        poll.remove(direction, of: dropped.rawValue)
+        poll.remove(key)
     }
 }

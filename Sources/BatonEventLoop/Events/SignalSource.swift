@@ -31,10 +31,9 @@ package final class SignalSource: Sendable {
     package static func watch(
         _ signal: Int32, on loop: EventLoop, handler: @escaping @Sendable () -> Void
     ) async -> SignalSource {
-        let source = EventSource.signal(signal, on: loop, handler: handler)
-        await withCheckedContinuation { continuation in
-            source.resume(registered: { continuation.resume() })
-        }
+        let isWatched = FirstResult<Void>()
+        let source = EventSource.signal(signal, on: loop, registered: { isWatched.decide(()) }, handler: handler)
+        await isWatched.value()
         return SignalSource(signal, source: source)
     }
 

@@ -32,7 +32,6 @@ package final class Timer: Sendable {
             if self?.takeIfDue() == true { handler() }
         }
         state.withLock { $0.source = source }
-        source.resume()
     }
 
     deinit {

@@ -29,7 +29,7 @@ package final class PrivateThread: Sendable {
         guard number >= 0 else { throw Errno(rawValue: -number) }
         let results = Results(SharedDescriptor(OwnedDescriptor(takingOwnershipOf: number)))
         do throws(SocketError) {
-            source = ReadinessSource(.reading, of: results.event, in: try loop.poll()) { results.deliver() }
+            source = ReadinessSource(results.event, in: try loop.poll(), onReadable: { results.deliver() })
             try source.resume()
         } catch {
             throw .tooManyOpenFiles

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 import SystemPackage
 
@@ -146,9 +147,7 @@ package final class Listener: Sendable {
             guard let descriptor = state.descriptor, state.onAccept == nil else { return }
             state.onAccept = onAccept
             state.onTrouble = onTrouble
-            state.source = ReadinessSource(.reading, of: descriptor, in: poll) { [weak self] in
-                self?.acceptBatch()
-            }
+            state.source = ReadinessSource(descriptor, in: poll, onReadable: { [weak self] in self?.acceptBatch() })
             let recovery = Timer(on: loop) { [weak self] in self?.resume() }
             // Dispatch opens a descriptor when the first timer of the process is armed. This does it before descriptors
             // run out.
@@ -204,23 +203,17 @@ package final class Listener: Sendable {
             guard !DescriptorLimit.isNearlyReached else { return backOff(after: .tooManyOpenFiles, &state) }
             var storage = sockaddr_storage()
             var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-            let result = withUnsafeMutablePointer(to: &storage) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                    SystemCall.retrying { accept(descriptor.rawValue, address, &length) }
-                }
+            let number = baton_accept(descriptor.rawValue, &storage, &length)
+            guard number >= 0 else {
+                let error = Errno(rawValue: -number)
+                return error.meansWouldBlock ? .nothing : backOff(after: error, &state)
             }
-            switch result {
-            case .success(let number):
-                state.isInTrouble = false
-                let owned = OwnedDescriptor(takingOwnershipOf: number)
-                guard case .success = SystemCall.prepareAccepted(number),
-                    let remote = SocketAddress(storage, length: length),
-                    let socket = try? Socket(SharedDescriptor(owned), on: loop, remote: remote)
-                else { return .failed }
-                return .accepted(socket, onAccept)
-            case .failure(let error) where error.meansWouldBlock: return .nothing
-            case .failure(let error): return backOff(after: error, &state)
-            }
+            state.isInTrouble = false
+            let owned = OwnedDescriptor(takingOwnershipOf: number)
+            guard let remote = SocketAddress(storage),
+                let socket = try? Socket(SharedDescriptor(owned), on: loop, remote: remote)
+            else { return .failed }
+            return .accepted(socket, onAccept)
         }
     }
 

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+import SystemPackage
+
 extension Socket {
+    /// The time between two tries if the queue of a Unix-domain listener is full: `connect` fails at once then, and
+    /// nothing reports when there is room.
+    private static let retryDelay = Duration.milliseconds(10)
+
     /// Connects to an address without blocking.
     ///
     /// On failure, timeout and cancellation the descriptor is closed.
@@ -16,8 +23,58 @@ extension Socket {
     package static func connect(
         to address: SocketAddress, on loop: EventLoop, timeout: Duration = .seconds(10)
     ) async throws(SocketError) -> Socket {
-        let attempt = ConnectAttempt(to: address, on: loop)
-        return try await attempt.run(timeout: timeout)
+        let activity = "connecting to \(address)"
+        guard !Task.isCancelled else { throw SocketError(.cancelled, while: activity) }
+        let deadline = MonotonicClock.deadline(after: timeout) ?? .max
+        let descriptor = SharedDescriptor(try SystemCall.streamSocket(address.family))
+        var result = try UnixSocketFile.connect(descriptor.rawValue, to: address)
+        while case .failure(let error) = result, error.meansWouldBlock, address.port == nil {
+            let rest = MonotonicClock.remaining(until: deadline)
+            guard rest > .zero else { throw SocketError(.timedOut, while: activity) }
+            try? await Alarm.sleep(for: min(rest, retryDelay))
+            guard !Task.isCancelled else { throw SocketError(.cancelled, while: activity) }
+            result = try UnixSocketFile.connect(descriptor.rawValue, to: address)
+        }
+        switch result {
+        case .success: break
+        case .failure(.nowInProgress), .failure(.interrupted):
+            // An interrupted connect continues by itself (POSIX), like one that would have blocked.
+            let rest = MonotonicClock.remaining(until: deadline)
+            try await untilConnected(descriptor, on: loop, within: rest, activity)
+        case .failure(let error) where error.meansWouldBlock:
+            // For TCP this means that no free port is left (connect(2)).
+            throw SocketError(.addressUnavailable, while: activity, underlyingError: error)
+        case .failure(let error):
+            throw SocketError(error, while: activity)
+        }
+        let socket = try Socket(descriptor, on: loop, remote: address)
+        // A TCP connection to an ephemeral port of this machine can, rarely, connect to itself. Nobody listens there.
+        guard address.port == nil || socket.localAddress != address else {
+            throw SocketError(.connectionRefused, while: activity)
+        }
+        return socket
+    }
+
+    /// Waits for the kernel's answer to a connect.
+    private static func untilConnected(
+        _ descriptor: SharedDescriptor, on loop: EventLoop, within timeout: Duration, _ activity: String
+    ) async throws(SocketError) {
+        let outcome = FirstResult<Result<Void, SocketError>>()
+        let source = ReadinessSource(
+            descriptor, in: try loop.poll(),
+            onWritable: {
+                // The source is level-triggered. It reports again until this task goes on, and reading clears the error.
+                guard !outcome.isDecided else { return }
+                let error = SystemCall.pendingError(descriptor.rawValue)
+                outcome.decide(error.map { .failure(SocketError($0, while: activity)) } ?? .success(()))
+            })
+        // The socket watches the descriptor from here on, and a descriptor has only one source.
+        defer { source.cancel() }
+        try source.resume(.writing)
+        try await outcome.value(
+            ifCancelled: .failure(SocketError(.cancelled, while: activity)), within: timeout, on: loop,
+            else: .failure(SocketError(.timedOut, while: activity))
+        ).get()
     }
 
     /// The greatest number of addresses that ``connect(toAnyOf:on:stagger:timeout:)`` tries.
@@ -42,71 +99,44 @@ extension Socket {
     ) async throws(SocketError) -> Socket {
         var seen: Set<SocketAddress> = []
         let candidates = Array(addresses.filter { seen.insert($0).inserted }.prefix(addressLimit))
-        guard candidates.count > 1 else {
-            guard let only = candidates.first else { throw SocketError(.noAddress, while: "connecting") }
-            return try await connect(to: only, on: loop, timeout: timeout)
-        }
-        return try await race(candidates, on: loop, stagger: stagger, timeout: timeout).get()
-    }
-
-    private enum Event: Sendable {
-        case ended(Result<Socket, SocketError>, index: Int)
-        case staggered(after: Int)
-    }
-
-    private static func race(
-        _ addresses: [SocketAddress], on loop: EventLoop, stagger: Duration, timeout: Duration
-    ) async -> Result<Socket, SocketError> {
         let deadline = MonotonicClock.deadline(after: timeout) ?? .max
-        return await withTaskGroup(of: Event.self) { group in
-            var started = 0
-            var failures: [(index: Int, error: SocketError)] = []
-
-            func startNext(_ group: inout TaskGroup<Event>) {
-                guard started < addresses.count else { return }
-                let index = started
-                let address = addresses[index]
-                started += 1
+        // An attempt may start when its turn is decided.
+        let turns = candidates.map { _ in FirstResult<Void>() }
+        turns.first?.decide(())
+        var failures = [SocketError?](repeating: nil, count: candidates.count)
+        var winner: Socket?
+        await withTaskGroup(of: (Int, Result<Socket, SocketError>).self) { group in
+            for (index, address) in candidates.enumerated() {
                 group.addTask {
+                    await turns[index].value(ifCancelled: ())
+                    let next = turns.dropFirst(index + 1).first
+                    let timer = next.map { next in Timer(on: loop) { next.decide(()) } }
+                    timer?.schedule(after: stagger)
+                    defer { timer?.cancel() }
                     do throws(SocketError) {
                         let rest = MonotonicClock.remaining(until: deadline)
-                        return .ended(.success(try await connect(to: address, on: loop, timeout: rest)), index: index)
+                        return (index, .success(try await connect(to: address, on: loop, timeout: rest)))
                     } catch {
-                        return .ended(.failure(error), index: index)
+                        next?.decide(())
+                        return (index, .failure(error))
                     }
                 }
-                guard started < addresses.count else { return }
-                group.addTask {
-                    try? await Alarm.sleep(for: stagger)
-                    return .staggered(after: index)
-                }
             }
-
-            startNext(&group)
-            var winner: Socket?
-            while let event = await group.next() {
-                switch event {
-                case .ended(.success(let socket), _):
+            for await (index, result) in group {
+                switch result {
+                case .success(let socket):
                     if winner == nil { winner = socket } else { socket.close() }
                     group.cancelAll()
-                case .ended(.failure(let error), let index):
-                    failures.append((index, error))
-                    if winner == nil, index == started - 1, !Task.isCancelled { startNext(&group) }
-                case .staggered(let index):
-                    if winner == nil, index == started - 1, !Task.isCancelled { startNext(&group) }
+                case .failure(let error):
+                    failures[index] = error
                 }
-                // Only a stagger is left, which nobody waits for.
-                if failures.count == addresses.count { group.cancelAll() }
             }
-            if let winner { return .success(winner) }
-            if Task.isCancelled { return .failure(SocketError(.cancelled, while: "connecting")) }
-            return .failure(mostInformative(failures.sorted { $0.index < $1.index }.map(\.error)))
         }
-    }
-
-    /// The failure to report: an answer before silence, then in the order of the addresses.
-    private static func mostInformative(_ errors: [SocketError]) -> SocketError {
+        if let winner { return winner }
+        if Task.isCancelled { throw SocketError(.cancelled, while: "connecting") }
+        // An answer before silence, then in the order of the addresses.
+        let errors = failures.compactMap(\.self)
         let telling = errors.first { $0.code != .timedOut && $0.code != .unreachable && $0.code != .cancelled }
-        return telling ?? errors.first ?? SocketError(.timedOut, while: "connecting")
+        throw telling ?? errors.first ?? SocketError(.noAddress, while: "connecting")
     }
 }

@@ -4,15 +4,16 @@ import Glibc
 import SystemPackage
 
 extension Socket {
-    /// The process at the other end of a Unix-domain socket; nil for TCP and after ``close()``.
-    package var peerCredentials: PeerCredentials? {
+    /// The effective user of the process at the other end of a Unix-domain socket, as the kernel saw it at `connect` or
+    /// `socketpair` (`SO_PEERCRED`); nil for TCP and after ``close()``.
+    package var peerUser: UInt32? {
         guard localAddress.port == nil else { return nil }
         // `struct ucred` is a GNU extension that Swift does not import: pid, uid and gid, 32 bits each (unix(7)).
         var words = [UInt32](repeating: 0, count: 3)
         var length = socklen_t(MemoryLayout<UInt32>.size * words.count)
         let status = withDescriptor { getsockopt($0, SOL_SOCKET, SO_PEERCRED, &words, &length) }
         guard status == 0, Int(length) == MemoryLayout<UInt32>.size * words.count else { return nil }
-        return PeerCredentials(processID: Int32(bitPattern: words[0]), userID: words[1], groupID: words[2])
+        return words[1]
     }
 
     /// Limits the bytes that the kernel holds and has not sent yet (`TCP_NOTSENT_LOWAT`, tcp(7)).

@@ -41,8 +41,7 @@ package final class Socket: Sendable {
     private struct State {
         /// Nil once closed.
         var descriptor: SharedDescriptor?
-        var readSource: ReadinessSource?
-        var writeSource: ReadinessSource?
+        var source: ReadinessSource?
         var handlers: Handlers?
         var isPaused = false
         var wantsWrite = false
@@ -54,19 +53,7 @@ package final class Socket: Sendable {
         var mayRead: Bool { descriptor != nil && !isPaused && !inputEnded }
     }
 
-    /// Takes ownership of a connected stream socket, for example from systemd or a `socketpair`, and makes it
-    /// non-blocking.
-    ///
-    /// - Throws: ``SocketError`` if it is not a connected socket; the descriptor is closed then.
-    package convenience init(takingOwnershipOf descriptor: consuming OwnedDescriptor, on loop: EventLoop)
-        throws(SocketError)
-    {
-        if case .failure(let error) = SystemCall.prepareAccepted(descriptor.rawValue) {
-            throw SocketError(error, while: "taking over a socket")
-        }
-        try self.init(SharedDescriptor(descriptor), on: loop)
-    }
-
+    /// Takes over a connected stream socket that does not block.
     init(_ descriptor: SharedDescriptor, on loop: EventLoop, remote: SocketAddress? = nil) throws(SocketError) {
         self.loop = loop
         poll = try loop.poll()
@@ -128,14 +115,11 @@ package final class Socket: Sendable {
             let isStarted = state.handlers != nil
             state.handlers = Handlers(onReadable: onReadable, onWritable: onWritable)
             guard !isStarted else { return }
-            state.readSource = ReadinessSource(.reading, of: descriptor, in: poll) { [weak self] in
-                self?.becameReadable()
-            }
-            state.writeSource = ReadinessSource(.writing, of: descriptor, in: poll) { [weak self] in
-                self?.becameWritable()
-            }
-            if state.mayRead { watch(state.readSource, &state) }
-            if state.wantsWrite { watch(state.writeSource, &state) }
+            state.source = ReadinessSource(
+                descriptor, in: poll, onReadable: { [weak self] in self?.becameReadable() },
+                onWritable: { [weak self] in self?.becameWritable() })
+            if state.mayRead { watch(.reading, &state) }
+            if state.wantsWrite { watch(.writing, &state) }
         }
     }
 
@@ -146,7 +130,7 @@ package final class Socket: Sendable {
         state.withLock { state in
             guard state.descriptor != nil else { return }
             state.wantsWrite = wanted
-            if wanted { watch(state.writeSource, &state) } else { state.writeSource?.suspend() }
+            if wanted { watch(.writing, &state) } else { state.source?.suspend(.writing) }
         }
     }
 
@@ -157,18 +141,18 @@ package final class Socket: Sendable {
             guard state.descriptor != nil, state.isPaused != paused else { return }
             state.isPaused = paused
             if paused || !state.mayRead {
-                state.readSource?.suspend()
+                state.source?.suspend()
             } else {
-                watch(state.readSource, &state)
+                watch(.reading, &state)
             }
         }
     }
 
     /// Has the kernel watch the descriptor. If it refuses, both handlers run once, and the next read or write throws
     /// the reason.
-    private func watch(_ source: ReadinessSource?, _ state: inout State) {
+    private func watch(_ direction: ReadinessSource.Direction, _ state: inout State) {
         do throws(SocketError) {
-            try source?.resume()
+            try state.source?.resume(direction)
         } catch {
             state.watchFailure = error
             let handlers = state.handlers
@@ -241,7 +225,6 @@ package final class Socket: Sendable {
     /// the other side may lose what it had not read. To deliver a last message for certain, call ``shutdownWrite()``
     /// and read to the end first.
     package func close() {
-        // The descriptor closes when both sources have released it, or here if there are none.
         _ = drop()
     }
 
@@ -252,8 +235,7 @@ package final class Socket: Sendable {
             state = State(descriptor: nil)
             return dropped
         }
-        dropped.readSource?.cancel()
-        dropped.writeSource?.cancel()
+        dropped.source?.cancel()
         return dropped
     }
 
@@ -279,6 +261,6 @@ package final class Socket: Sendable {
 
     private func endInput(_ state: inout State) {
         state.inputEnded = true
-        state.readSource?.suspend()
+        state.source?.suspend()
     }
 }

@@ -4,6 +4,7 @@ import BatonCore
 import BatonEventLoop
 import BatonProtocol
 import BatonTransport
+import Glibc
 import Logging
 
 /// The local socket: accepts this user's applications and nobody else's.
@@ -45,7 +46,7 @@ final class ControlServer {
     }
 
     private func serve(_ socket: Socket, with service: ControlService) async {
-        guard let client = socket.peerCredentials, client.isThisUserOrRoot else {
+        guard let client = socket.peerUser, [geteuid(), 0].contains(client) else {
             logger.warning("another user's connection to the local socket was closed")
             return socket.close()
         }
@@ -56,7 +57,7 @@ final class ControlServer {
             return socket.close()
         }
         let connection = Connection(
-            socket: socket, channel: PlainChannel(peer: .localUser(client.userID)), role: .acceptor, limits: .local,
+            socket: socket, channel: PlainChannel(peer: .localUser(client)), role: .acceptor, limits: .local,
             budget: budget, on: ControlLoop.loop)
         connections[ObjectIdentifier(connection)] = connection
         await connection.start()

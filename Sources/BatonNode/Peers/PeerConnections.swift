@@ -130,7 +130,7 @@ final class PeerConnections {
     /// Whether a connection leads from an address that this device has to one that the other device has announced.
     func isWhereAnnounced(_ connection: Connection, _ device: String) -> Bool {
         if let here = connection.localAddress.ipAddress, !here.isLoopback,
-            let own = network?.addresses ?? (try? InterfaceAddress.current()),
+            let own = try? InterfaceAddress.current(),
             !own.contains(where: { $0.address == here })
         {
             return false

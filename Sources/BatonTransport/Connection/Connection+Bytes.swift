@@ -93,8 +93,9 @@ extension Connection {
     private func receive(_ request: [UInt8], opening id: StreamID) {
         var reservation: ByteReservation?
         if let requests {
-            reservation = requests.reservation(of: 2 * request.count)
-            guard reservation != nil else { return session.reset(id, code: .limitExceeded) }
+            let room = ByteReservation(in: requests)
+            guard room.grow(by: 2 * request.count) else { return session.reset(id, code: .limitExceeded) }
+            reservation = room
         }
         streams.insert(id, StreamState(isLocal: false, reservation: reservation))
         arrivals.append(id, request)

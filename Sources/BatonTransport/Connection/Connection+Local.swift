@@ -26,18 +26,18 @@ extension Connection {
             case _: throw TransportError(.refused, "\(error)")
             }
         }
-        guard let node = socket.peerCredentials else {
+        guard let node = socket.peerUser else {
             socket.close()
             throw .connectionEnded
         }
         let user = geteuid()
-        guard [user, 0].contains(node.userID) || user == 0 else {
+        guard [user, 0].contains(node) || user == 0 else {
             socket.close()
             throw TransportError(
                 .refused, "the node at \(path) is another user's: check BATON_HOME and XDG_RUNTIME_DIR")
         }
         let connection = Connection(
-            socket: socket, channel: PlainChannel(peer: .localUser(node.userID)), role: .dialer, limits: .local,
+            socket: socket, channel: PlainChannel(peer: .localUser(node)), role: .dialer, limits: .local,
             on: loop)
         await connection.start()
         return connection

@@ -38,7 +38,7 @@ package actor Connection {
     var arrivals = Arrivals()
     private let budget: ReceiveBudget?
     /// The budget for requests of the peer; `nil` without one.
-    let requests: RequestShare?
+    let requests: ByteBudget.Part?
     /// The bytes above the floor that the peer may make this connection hold. They are given back with the last
     /// reference to the connection, because received bytes can be read after its end.
     private var share: ByteReservation?

@@ -52,10 +52,9 @@ package final class ReceiveBudget: Sendable {
         precondition(isThereToo, "nobody else uses the part")
     }
 
-    /// The budget of one connection for requests, with its floor.
-    func requestShare() -> RequestShare? {
-        requests.map { RequestShare(floor: requestFloor, above: $0) }
-    }
+    /// The budget of one connection for requests of its peer while their streams live: as received, as parsed, and their
+    /// answers.
+    func requestShare() -> ByteBudget.Part? { requests?.part(ofTaken: requestFloor) }
 
     /// The bytes above the floors that are left.
     var available: Int { part.available }
