@@ -85,7 +85,7 @@ let package = Package(
         room("BatonProtocol"),
         room("BatonCore", ["BatonProtocol"]),
         room("BatonEventLoop", ["CLinux", system]),
-        room("BatonTLS", ["CLinux", "COpenSSL"]),
+        room("BatonTLS", ["BatonProtocol", "CLinux", "COpenSSL"]),
         room(
             "BatonAccount",
             [
@@ -158,7 +158,7 @@ let package = Package(
         tests(of: "BatonProtocol"),
         tests(of: "BatonCore", ["BatonProtocol"]),
         tests(of: "BatonEventLoop", ["CSpawn", system]),
-        tests(of: "BatonTLS", ["COpenSSL"]),
+        tests(of: "BatonTLS", ["BatonProtocol", "COpenSSL"]),
         tests(of: "BatonAccount", ["BatonProtocol", "BatonTLS", "CLinux", system]),
         tests(of: "BatonDiscovery", ["BatonEventLoop", "discovery-probe"]),
         tests(of: "BatonDocuments", settings: settingsForStatus),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import BatonTestSupport
 import Foundation
 import Testing
@@ -23,7 +24,7 @@ struct CommandTests {
             "s_client", as: device, trusting: account,
             [
                 "-tls1_3", "-alpn", "baton/1", "-servername", "token.baton.invalid", "-quiet", "-verify_hostname",
-                CertificateName.host(of: own.deviceID), "-verify", "1",
+                own.deviceID + DeviceID.certificateNameSuffix, "-verify", "1",
             ])
         let session = try TLSSession(server: own)
         try command.type("hello from the command\n")
@@ -106,7 +107,7 @@ struct CommandTests {
         // The client completed before the verification, and the refusal came as an alert. (The command sends this one
         // for a bad signature.)
         #expect(session.isComplete)
-        #expect(error?.alert == .decryptError || error?.alert == .unknownCA)
+        #expect(error?.alert == TLSAlert.decryptError || error?.alert == TLSAlert.unknownCA)
     }
 
     @Test func commandThatIsKilledIsTruncation() throws {

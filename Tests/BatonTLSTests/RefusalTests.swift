@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import COpenSSL
 import Testing
 
@@ -49,7 +50,7 @@ import Testing
         let (error, alert) = try meet(foreign: .init(device: stranger))
         #expect(error?.tlsCode == .wrongAccount)
         #expect(error?.tlsAlert == nil)
-        #expect(alert == TLSAlert.unknownCA.rawValue)
+        #expect(alert == TLSAlert.unknownCA)
     }
 
     @Test func serverOfAnotherAccount() throws {
@@ -58,7 +59,7 @@ import Testing
         #expect(client?.tlsCode == .wrongAccount)
         #expect(client?.tlsAlert == nil)
         #expect(peer?.tlsCode == .wrongAccount)
-        #expect(peer?.tlsAlert == .unknownCA)
+        #expect(peer?.tlsAlert == TLSAlert.unknownCA)
     }
 
     @Test func serverOfAnotherAccountUnderTheNameOfOurs() throws {
@@ -67,7 +68,7 @@ import Testing
         let ours = try account.device()
         let key = try TestKey(.ed25519)
         let certificate = try strangers.issue(
-            to: key, LeafProfile(names: "DNS:" + CertificateName.host(of: ours.deviceID)))
+            to: key, LeafProfile(names: "DNS:" + ours.deviceID + DeviceID.certificateNameSuffix))
         let client = try TLSSession(client: server, serverName: "x.baton.invalid", expectedPeer: ours.deviceID)
         let liar = TestDevice(key: key, certificate: certificate, authority: strangers)
         let foreign = try ForeignPeer(.init(isServer: true, device: liar))
@@ -91,7 +92,7 @@ import Testing
     @Test func clientWithoutCertificate() throws {
         let (error, alert) = try meet(foreign: .init())
         #expect(error?.tlsCode == .noCertificate)
-        #expect(alert == TLSAlert.certificateRequired.rawValue)
+        #expect(alert == TLSAlert.certificateRequired)
     }
 
     @Test func clientLearnsLaterThatItIsRefused() throws {
@@ -115,7 +116,7 @@ import Testing
         try client.give(peer.takeOutput(1 << 16))
         let learned = #expect(throws: TLSError.self) { try client.readAll() }
         #expect(learned?.code == .refused)
-        #expect(learned?.alert == .certificateRevoked)
+        #expect(learned?.alert == TLSAlert.certificateRevoked)
         // Both sessions are over for good.
         #expect(throws: try #require(learned)) { try client.write([1]) }
         #expect(throws: try #require(refusal)) { try peer.handshake() }
@@ -127,7 +128,7 @@ import Testing
         let errors = try meet(client: client, server: revoked)
         #expect(errors.client?.tlsCode == .refused)
         #expect(errors.server?.tlsCode == .refused)
-        #expect(errors.server?.tlsAlert == .certificateRevoked)
+        #expect(errors.server?.tlsAlert == TLSAlert.certificateRevoked)
     }
 
     @Test func ownIdentity() throws {
@@ -142,7 +143,7 @@ import Testing
                 == .ownIdentity)
         let double = try ForeignPeer(.init(device: device))
         #expect(converse(try TLSSession(server: device.context()), double).one?.tlsCode == .ownIdentity)
-        #expect(double.receivedAlert == TLSAlert.badCertificate.rawValue)
+        #expect(double.receivedAlert == TLSAlert.badCertificate)
     }
 
     @Test func anotherDeviceThanTheOneDialled() throws {
@@ -150,7 +151,7 @@ import Testing
             client: account.device().context(), server: server, expecting: account.device().deviceID)
         #expect(errors.client?.tlsCode == .wrongPeer)
         #expect(errors.server?.tlsCode == .certificateRefused)
-        #expect(errors.server?.tlsAlert == .badCertificate)
+        #expect(errors.server?.tlsAlert == TLSAlert.badCertificate)
     }
 
     @Test(arguments: [
@@ -161,7 +162,7 @@ import Testing
         let device = try account.device(.ed25519, LeafProfile(names: names))
         let (error, alert) = try meet(foreign: .init(device: device))
         #expect(error?.tlsCode == .identityMismatch)
-        #expect(alert == TLSAlert.badCertificate.rawValue)
+        #expect(alert == TLSAlert.badCertificate)
         #expect(throws: TLSError.self) { try device.identity() }
     }
 
@@ -169,17 +170,17 @@ import Testing
         let ours = try account.device()
         let key = try TestKey(.ed25519)
         let certificate = try account.issue(
-            to: key, LeafProfile(names: "DNS:" + CertificateName.host(of: ours.deviceID)))
+            to: key, LeafProfile(names: "DNS:" + ours.deviceID + DeviceID.certificateNameSuffix))
         let client = try TLSSession(client: server, serverName: "x", expectedPeer: ours.deviceID)
         let foreign = try ForeignPeer(
             .init(isServer: true, device: TestDevice(key: key, certificate: certificate, authority: account)))
         #expect(converse(client, foreign).one?.tlsCode == .identityMismatch)
-        #expect(foreign.receivedAlert == TLSAlert.badCertificate.rawValue)
+        #expect(foreign.receivedAlert == TLSAlert.badCertificate)
     }
 
     @Test func twoNames() throws {
         let key = try TestKey(.ed25519)
-        let own = "DNS:" + CertificateName.host(of: key.deviceID)
+        let own = "DNS:" + key.deviceID + DeviceID.certificateNameSuffix
         for names in ["\(own),DNS:example.org", "DNS:example.org,\(own)", "\(own),\(own)", "\(own),IP:127.0.0.1"] {
             let certificate = try account.issue(to: key, LeafProfile(names: names))
             let device = TestDevice(key: key, certificate: certificate, authority: account)
@@ -205,7 +206,7 @@ import Testing
             let device = try account.device(.ed25519, LeafProfile(usages: usages))
             let (error, alert) = try meet(foreign: .init(isServer: isServer, device: device))
             #expect(error?.tlsCode == .certificateRefused)
-            #expect(alert == TLSAlert.unsupportedCertificate.rawValue)
+            #expect(alert == TLSAlert.unsupportedCertificate)
         }
     }
 
@@ -220,7 +221,7 @@ import Testing
                 let device = try account.device(.ed25519, profile)
                 let (error, alert) = try meet(foreign: .init(isServer: isServer, device: device))
                 #expect(error?.tlsCode == .certificateRefused, "\(profile)")
-                #expect(alert == TLSAlert.unsupportedCertificate.rawValue, "\(profile)")
+                #expect(alert == TLSAlert.unsupportedCertificate, "\(profile)")
             }
         }
     }
@@ -232,7 +233,7 @@ import Testing
         let foreign = try ForeignPeer(.init(device: device))
         SSL_ctrl(foreign.ssl, SSL_CTRL_CHAIN_CERT, 1, UnsafeMutableRawPointer(middle.certificate.pointer))
         #expect(converse(try TLSSession(server: server), foreign).one?.tlsCode == .wrongAccount)
-        #expect(foreign.receivedAlert == TLSAlert.unknownCA.rawValue)
+        #expect(foreign.receivedAlert == TLSAlert.unknownCA)
     }
 
     @Test(arguments: [[], [2, 0x68, 0x32], [7, 0x62, 0x61, 0x74, 0x6F, 0x6E, 0x2F, 0x32]] as [[UInt8]])
@@ -240,7 +241,7 @@ import Testing
         let device = try account.device()
         let (error, alert) = try meet(foreign: .init(device: device, protocols: protocols))
         #expect(error?.tlsCode == .applicationProtocol)
-        #expect(alert == TLSAlert.noApplicationProtocol.rawValue)
+        #expect(alert == TLSAlert.noApplicationProtocol)
     }
 
     @Test func oursAmongOtherProtocols() throws {
@@ -262,7 +263,7 @@ import Testing
         let device = try account.device(.p256)
         let asClient = try meet(foreign: .init(device: device, version: TLS1_2_VERSION))
         #expect(asClient.error?.tlsCode == .protocolVersion)
-        #expect(asClient.alert == TLSAlert.protocolVersion.rawValue)
+        #expect(asClient.alert == TLSAlert.protocolVersion)
         let asServer = try meet(foreign: .init(isServer: true, device: device, version: TLS1_2_VERSION))
         #expect(asServer.error?.tlsCode == .protocolVersion)
     }

@@ -51,7 +51,7 @@ let package = Package(
         room("BatonProtocol"),
         room("BatonCore", ["BatonProtocol"]),
         room("BatonEventLoop", ["CLinux", system]),
-        room("BatonTLS", ["CLinux", "COpenSSL"]),
+        room("BatonTLS", ["BatonProtocol", "CLinux", "COpenSSL"]),
         room(
             "BatonAccount",
             [

@@ -83,7 +83,7 @@ package struct CMSVerifier: Sendable {
         case .certificates(let pem):
             let text = Array(pem.utf8)
             return text.withUnsafeBytes { bytes in
-                guard let reader = Encoding.reader(of: bytes) else { return false }
+                guard let reader = BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count)) else { return false }
                 defer { BIO_free(reader) }
                 var count = 0
                 while let certificate = PEM_read_bio_X509(reader, nil, { _, _, _, _ in -1 }, nil) {

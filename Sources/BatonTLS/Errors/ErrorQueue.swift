@@ -50,7 +50,7 @@ enum ErrorQueue {
         }
         // "SSL_AD_REASON_OFFSET": a received alert is in the queue as 1000 + its number.
         if reason > SSL_AD_REASON_OFFSET, let alert = UInt8(exactly: reason - SSL_AD_REASON_OFFSET) {
-            return peerSent(TLSAlert(rawValue: alert), text)
+            return peerSent(alert, text)
         }
         switch reason {
         case SSL_R_UNEXPECTED_EOF_WHILE_READING:
@@ -69,26 +69,31 @@ enum ErrorQueue {
         }
     }
 
+    /// A certificate or key that OpenSSL cannot read.
+    static func unreadable(_ what: String) -> TLSError {
+        TLSError(.invalidIdentity, "The \(what) is not DER that OpenSSL can read.", reason: drain().text)
+    }
+
     /// Maps an alert of the peer.
-    static func peerSent(_ alert: TLSAlert, _ text: String) -> TLSError {
+    static func peerSent(_ alert: UInt8, _ text: String) -> TLSError {
         let (code, message): (TLSError.Code, String) =
-            switch alert {
-            case .unknownCA:
+            switch Int32(alert) {
+            case SSL_AD_UNKNOWN_CA:
                 (.wrongAccount, "The peer belongs to another account and refused this device.")
-            case .certificateRevoked:
+            case SSL_AD_CERTIFICATE_REVOKED:
                 (.refused, "The peer says that this device was revoked from the account.")
-            case .badCertificate, .unsupportedCertificate:
+            case SSL_AD_BAD_CERTIFICATE, SSL_AD_UNSUPPORTED_CERTIFICATE:
                 (.certificateRefused, "The peer refused this device's certificate.")
-            case .certificateRequired:
+            case SSL_AD_CERTIFICATE_REQUIRED:
                 (.noCertificate, "The peer demands a certificate of this device.")
-            case .noApplicationProtocol:
+            case SSL_AD_NO_APPLICATION_PROTOCOL:
                 (.applicationProtocol, "The peer does not speak \(applicationProtocol).")
-            case .protocolVersion:
+            case SSL_AD_PROTOCOL_VERSION:
                 (.protocolVersion, "The peer does not speak TLS 1.3.")
-            case .handshakeFailure:
+            case SSL_AD_HANDSHAKE_FAILURE:
                 (.noCommonParameters, "The peer found no TLS parameters in common.")
             default:
-                (.peerAlert, "The peer ended the connection with TLS alert \(alert.rawValue).")
+                (.peerAlert, "The peer ended the connection with TLS alert \(alert).")
             }
         return TLSError(code, message, reason: text, alert: alert)
     }

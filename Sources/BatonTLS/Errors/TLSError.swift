@@ -70,10 +70,10 @@ package struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
     package let message: String
     /// OpenSSL's reason, for the log; empty if it had none.
     package let reason: String
-    /// The alert of the peer; nil if this side found the error.
-    package let alert: TLSAlert?
+    /// The number of the peer's alert (RFC 8446, section 6); nil if this side found the error.
+    package let alert: UInt8?
 
-    init(_ code: Code, _ message: String, reason: String = "", alert: TLSAlert? = nil) {
+    init(_ code: Code, _ message: String, reason: String = "", alert: UInt8? = nil) {
         self.code = code
         self.message = message
         self.reason = reason

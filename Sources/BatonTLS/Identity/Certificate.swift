@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import COpenSSL
 
 /// One X509, to which this object holds a reference.
 final class Certificate: @unchecked Sendable {  // reason: unchanged after init; OpenSSL counts atomically
     let pointer: OpaquePointer
 
-    /// Reads one certificate, DER or PEM.
+    /// Reads one certificate in DER.
     init(_ bytes: UnsafeRawBufferPointer) throws(TLSError) {
         ErrorQueue.clear()
-        guard let bio = Encoding.reader(of: bytes) else { throw Encoding.unreadable("certificate") }
-        defer { BIO_free(bio) }
-        let certificate =
-            switch Encoding(of: bytes) {
-            case .pem: PEM_read_bio_X509(bio, nil, { _, _, _, _ in -1 }, nil)
-            case .der: d2i_X509_bio(bio, nil)
-            }
-        guard let certificate else { throw Encoding.unreadable("certificate") }
+        var cursor = bytes.bindMemory(to: UInt8.self).baseAddress
+        guard !bytes.isEmpty, let certificate = d2i_X509(nil, &cursor, bytes.count) else {
+            throw ErrorQueue.unreadable("certificate")
+        }
         pointer = certificate
     }
 
@@ -38,6 +35,21 @@ final class Certificate: @unchecked Sendable {  // reason: unchanged after init;
     /// The SubjectPublicKeyInfo in DER, unchanged.
     var subjectPublicKeyInfo: [UInt8] {
         encoded { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), $0) }
+    }
+
+    /// The device id of this certificate's key, if the certificate fits the profile of a device.
+    ///
+    /// Such a certificate has a key of an accepted type and exactly one subject alternative name, the DNS name of its
+    /// own key's id. OpenSSL checks the other rules of the chain.
+    func deviceID() throws(TLSError) -> String {
+        guard hasKeyOfProfile else {
+            throw TLSError(.identityMismatch, "The certificate's key is neither Ed25519 nor P-256.")
+        }
+        let id = DeviceID(publicKeyInfo: subjectPublicKeyInfo)
+        guard let name = onlyDNSName, name.elementsEqual(id.certificateName.utf8) else {
+            throw TLSError(.identityMismatch, "The certificate does not name its own key, and only it.")
+        }
+        return id.description
     }
 
     /// Whether the key has an accepted type: Ed25519, or ECDSA on P-256.
@@ -103,5 +115,15 @@ final class Certificate: @unchecked Sendable {  // reason: unchanged after init;
             var cursor = buffer.baseAddress
             count = max(0, Int(encode(&cursor)))
         }
+    }
+}
+
+extension DeviceID {
+    /// The id of a public key, from its SubjectPublicKeyInfo in DER. With 160 bits, a second key with the same id cannot
+    /// be found.
+    init(publicKeyInfo bytes: [UInt8]) {
+        var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
+        _ = SHA256(bytes, bytes.count, &digest)
+        self.init(digest: digest)
     }
 }

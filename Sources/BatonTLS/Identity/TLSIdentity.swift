@@ -17,10 +17,9 @@ package struct TLSIdentity: Sendable {
     /// Parses an identity and checks that its parts belong together.
     ///
     /// - Parameters:
-    ///   - certificate: the device's certificate, DER or PEM.
-    ///   - privateKey: its key, DER (PKCS #8 or SEC 1) or PEM, not encrypted. Bytes, so that a secret needs no
-    ///     `String`. Prefer DER, because OpenSSL's reader of PEM does not wipe its decoded copy.
-    ///   - accountCA: the account's CA certificate, DER or PEM. The only one that is trusted.
+    ///   - certificate: the device's certificate, in DER.
+    ///   - privateKey: its key, in DER (PKCS #8 or SEC 1), not encrypted.
+    ///   - accountCA: the account's CA certificate, in DER. The only one that is trusted.
     /// - Throws: `invalidIdentity` if a part cannot be parsed, the key does not match the certificate, or the account's
     ///   certificate is not Ed25519 or did not sign the device's; `identityMismatch` if the certificate does not name
     ///   its own key.

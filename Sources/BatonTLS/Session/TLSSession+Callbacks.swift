@@ -23,7 +23,7 @@ extension TLSSession {
         session.receivedServerName = serverName
         guard session.rawExtension(UInt32(TLSEXT_TYPE_application_layer_protocol_negotiation)) != nil else {
             session.callbackError = TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).")
-            alert?.pointee = Int32(TLSAlert.noApplicationProtocol.rawValue)
+            alert?.pointee = SSL_AD_NO_APPLICATION_PROTOCOL
             return SSL_CLIENT_HELLO_ERROR
         }
         return SSL_CLIENT_HELLO_SUCCESS

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import CLinux
 import COpenSSL
 
@@ -75,7 +76,7 @@ package final class TLSSession {
     ///   - expectedPeer: the device id that must answer, whatever the server name is.
     /// - Throws: `invalidName` if a name is not valid in TLS; `library`.
     package convenience init(client: TLSContext, serverName: String, expectedPeer: String) throws(TLSError) {
-        guard CertificateName.isDeviceID(expectedPeer) else {
+        guard let device = DeviceID(expectedPeer), device.description == expectedPeer else {
             throw TLSError(.invalidName, "\"\(expectedPeer)\" is not a device id.")
         }
         guard (1...255).contains(serverName.utf8.count), serverName.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
@@ -87,7 +88,7 @@ package final class TLSSession {
         }
         SSL_set_hostflags(
             pointer, UInt32(X509_CHECK_FLAG_NO_WILDCARDS) | UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
-        guard SSL_set1_host(pointer, CertificateName.host(of: expectedPeer)) == 1 else {
+        guard SSL_set1_host(pointer, device.certificateName) == 1 else {
             throw ErrorQueue.libraryFailure("setting the expected device")
         }
         SSL_set_connect_state(pointer)

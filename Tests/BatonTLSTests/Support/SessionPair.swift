@@ -198,5 +198,5 @@ extension Error {
     /// The code of a TLS error.
     var tlsCode: TLSError.Code? { (self as? TLSError)?.code }
     /// The peer's alert of a TLS error.
-    var tlsAlert: TLSAlert? { (self as? TLSError)?.alert }
+    var tlsAlert: UInt8? { (self as? TLSError)?.alert }
 }

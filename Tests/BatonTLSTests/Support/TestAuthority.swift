@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import COpenSSL
 import Testing
 
@@ -54,7 +55,7 @@ final class TestKey: @unchecked Sendable {  // reason: never changed after init;
     }
 
     var deviceID: String {
-        CertificateName.deviceID(ofSubjectPublicKeyInfo: publicKeyInfo)
+        DeviceID(publicKeyInfo: publicKeyInfo).description
     }
 
     var der: [UInt8] {
@@ -132,7 +133,7 @@ final class TestAuthority: Sendable {
         var extensions: [(Int32, String)] = [(NID_basic_constraints, profile.constraints)]
         if let usage = profile.keyUsage { extensions.append((NID_key_usage, usage)) }
         if let usages = profile.usages { extensions.append((NID_ext_key_usage, usages)) }
-        let names = profile.names ?? "DNS:" + CertificateName.host(of: device.deviceID)
+        let names = profile.names ?? "DNS:" + device.deviceID + DeviceID.certificateNameSuffix
         if !names.isEmpty { extensions.append((NID_subject_alt_name, names)) }
         return try mint(
             subject: "device", key: device, issuer: name, signer: key, from: profile.notBefore,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import COpenSSL
 
 @testable import BatonAccount
@@ -15,7 +16,7 @@ enum CertificateTarget: FuzzTarget {
         do throws(TLSError) {
             let certificate = try Certificate(bytes)
             let id = try certificate.deviceID()
-            expect(CertificateName.isDeviceID(id), "no device has this id: \(id)")
+            expect(DeviceID(id)?.description == id, "no device has this id: \(id)")
             // The id depends on the key alone, and not on the certificate.
             let again = try certificate.der.withUnsafeBufferPointer { (der) throws(TLSError) in
                 try Certificate(UnsafeRawBufferPointer(der)).deviceID()
