@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import FoundationEssentials
+import BatonEventLoop
 import Glibc
 import SystemPackage
 
@@ -18,32 +18,23 @@ package enum HomeFolder {
     ///
     /// - Throws: ``HomeFolderError`` if it belongs to another user, others may write to it, or it is a link.
     package static func prepare(_ path: String, _ kind: Kind) throws(HomeFolderError) {
-        do {
-            try FileManager.default.createDirectory(
-                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        } catch {
-            let cause = (error as? CocoaError)?.underlying as? POSIXError
-            throw HomeFolderError(
-                path: path, reason: cause.map { "\(Errno(rawValue: $0.code.rawValue))" } ?? "\(error)")
-        }
-        let descriptor: FileDescriptor
-        do {
-            // Through a descriptor, so that the checked folder is the one that changes, and never the target of a link.
-            let options: FileDescriptor.OpenOptions = [.directory, .closeOnExec]
-            descriptor = try FileDescriptor.open(
-                FilePath(path), .readOnly, options: kind == .secret ? options.union(.noFollow) : options)
-        } catch let error as Errno {
-            let isLink = kind == .secret && [.notDirectory, .tooManySymbolicLinkLevels].contains(error)
-            throw HomeFolderError(
-                path: path, reason: isLink ? "it is a symbolic link, and has to be a folder" : "\(error)")
-        } catch {
-            throw HomeFolderError(path: path, reason: "\(error)")
-        }
-        defer { try? descriptor.close() }
-        if let reason = reason(against: descriptor, kind) { throw HomeFolderError(path: path, reason: reason) }
+        if let reason = reason(against: path, kind) { throw HomeFolderError(path: path, reason: reason) }
     }
 
-    private static func reason(against folder: FileDescriptor, _ kind: Kind) -> String? {
+    private static func reason(against path: String, _ kind: Kind) -> String? {
+        do throws(Errno) {
+            try DurableFile.makeFolder(FilePath(path))
+        } catch {
+            return "\(error)"
+        }
+        // Through a descriptor, so that the checked folder is the one that changes, and never the target of a link.
+        let number = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (kind == .secret ? O_NOFOLLOW : 0))
+        guard number >= 0 else {
+            let error = Errno(rawValue: errno)
+            let isOther = [.notDirectory, .tooManySymbolicLinkLevels].contains(error)
+            return isOther ? "it has to be a folder, and not a symbolic link" : "\(error)"
+        }
+        let folder = OwnedDescriptor(takingOwnershipOf: number)
         var status = stat()
         guard fstat(folder.rawValue, &status) == 0 else { return "\(Errno(rawValue: errno))" }
         guard status.st_uid == geteuid() else { return "it belongs to another user" }

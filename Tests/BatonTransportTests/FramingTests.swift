@@ -82,7 +82,7 @@ struct FramingTests {
 
     @Test("The bytes to the end of a record are counted from any offset")
     func room() {
-        let layout = RecordLayout(Framing(recordSize: 100, alignedByte: 2, distance: 30), at: 1000)
+        let layout = Framing(recordSize: 100, alignedByte: 2, distance: 1030)
         for (position, room) in [(1030, 100), (1031, 99), (1129, 1), (1130, 100), (1000, 30), (1029, 1), (930, 100)] {
             #expect(layout.bytesToRecordEnd(at: position) == room, "\(position)")
         }
@@ -90,7 +90,7 @@ struct FramingTests {
 
     @Test("Only a buffer with the right size and alignment is reused")
     func fit() {
-        let layout = RecordLayout(Framing(recordSize: 100, alignedByte: 2, distance: 0), at: 0)
+        let layout = Framing(recordSize: 100, alignedByte: 2, distance: 0)
         #expect(layout.fits(Buffer(capacity: 100, alignedByte: 2)))
         #expect(!layout.fits(Buffer(capacity: 99, alignedByte: 2)))
         #expect(!layout.fits(Buffer(capacity: 100, alignedByte: 3)))

@@ -157,7 +157,8 @@ package enum DurableFile {
         if let error = make() { throw error }
     }
 
-    private static func openFolder(_ path: FilePath) throws(Errno) -> OwnedDescriptor {
+    /// Opens a folder; an empty path is the current one.
+    static func openFolder(_ path: FilePath) throws(Errno) -> OwnedDescriptor {
         let path = path.isEmpty ? "." : path
         let number = try call { path.withPlatformString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) } }
         return OwnedDescriptor(takingOwnershipOf: number)

@@ -23,14 +23,14 @@ package final class BlockingExecutor: SerialExecutor {
     /// The name of the executor. Its first 15 bytes are the name of the thread.
     package let name: String
 
-    private let worker: WorkerThread
+    private let worker: WorkerThreads
 
     /// Starts the thread.
     ///
     /// - Throws: `Errno.resourceTemporarilyUnavailable` if the system has no thread to give.
     package init(name: String) throws(Errno) {
         self.name = name
-        worker = try WorkerThread(name: name)
+        worker = try WorkerThreads(name: name)
     }
 
     deinit {

@@ -13,7 +13,7 @@ package import SystemPackage
 ///
 /// The closure must not use Dispatch, start tasks or resume continuations. The thread ends with the last reference.
 package final class PrivateThread: Sendable {
-    private let worker: WorkerThread
+    private let worker: WorkerThreads
     private let results: Results
     private let source: ReadinessSource
 
@@ -35,7 +35,7 @@ package final class PrivateThread: Sendable {
             throw .tooManyOpenFiles
         }
         self.results = results
-        worker = try WorkerThread(name: name)
+        worker = try WorkerThreads(name: name)
     }
 
     deinit {

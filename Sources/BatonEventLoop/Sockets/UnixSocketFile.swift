@@ -109,14 +109,11 @@ final class UnixSocketFile: Sendable {
     }
 
     private static func openFolder(of path: FilePath) throws(SocketError) -> OwnedDescriptor {
-        let parent = path.removingLastComponent()
-        let folder = parent.isEmpty ? FilePath(".") : parent
-        let result = folder.withPlatformString { text in
-            SystemCall.retrying { open(text, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        }
-        switch result {
-        case .success(let descriptor): return OwnedDescriptor(takingOwnershipOf: descriptor)
-        case .failure(let error): throw SocketError(error, while: "opening the folder \(folder)")
+        let folder = path.removingLastComponent()
+        do throws(Errno) {
+            return try DurableFile.openFolder(folder)
+        } catch {
+            throw SocketError(error, while: "opening the folder \(folder)")
         }
     }
 

@@ -2,6 +2,7 @@
 
 import BatonEventLoop
 import BatonProtocol
+import DequeModule
 
 /// The movement of bytes between wire and protocol, and the events of the protocol.
 extension Connection {
@@ -61,7 +62,7 @@ extension Connection {
         case .helloReceived:
             if case .handshaking = state { state = .open }
             claimShare()
-            wakeReadyWaiters()
+            readyWaiters.wakeAll()
         case .opened(let id, let request):
             receive(request, opening: id)
         case .responded(let id, let message):
@@ -98,7 +99,8 @@ extension Connection {
             reservation = room
         }
         streams.insert(id, StreamState(isLocal: false, reservation: reservation))
-        arrivals.append(id, request)
+        arrivals.append((id, request))
+        arrivalWaiters.wakeAll()
     }
 
     /// Sends until there is nothing more to send, or the socket takes no more.

@@ -2,6 +2,7 @@
 
 import BatonEventLoop
 import BatonProtocol
+import DequeModule
 
 /// Calls of a stream's owner; ``Stream`` is their public face.
 extension Connection {
@@ -29,20 +30,11 @@ extension Connection {
     /// The next stream that the peer has opened; `nil` if the connection has ended or the task is cancelled.
     func nextIncoming() async -> IncomingStream? {
         while true {
-            if let (id, request) = arrivals.next() {
+            if let (id, request) = arrivals.popFirst() {
                 return IncomingStream(stream: Stream(id: id, connection: self), request: request)
             }
-            if hasEnded { return nil }
-            guard let ticket = arrivals.waiter.claim() else {
-                preconditionFailure("two tasks wait for the next stream of one connection")
-            }
-            await withTaskCancellationHandler {
-                await park(unless: !self.arrivals.isEmpty || self.hasEnded) { self.arrivals.waiter.wait($0) }
-            } onCancel: {
-                loop.execute { [weak self] in self?.assumeIsolated { $0.arrivals.waiter.wake(ticket) } }
-            }
-            arrivals.waiter.release()
-            if Task.isCancelled { return nil }
+            if hasEnded || Task.isCancelled { return nil }
+            await wait(in: arrivalWaiters, unless: !self.arrivals.isEmpty || self.hasEnded)
         }
     }
 
@@ -167,25 +159,12 @@ extension Connection {
         flush()
     }
 
-    /// Waits until a stream no longer counts as open, cancelled or not.
-    func untilClosed(_ id: StreamID) async {
-        while session.holds(id) {
-            if hasEnded { return }
-            await park(unless: !self.session.holds(id) || self.hasEnded, cancelled: false) {
-                self.closedWaiters.add($0)
-            }
-        }
-    }
-
-    /// Waits until a stream no longer counts as open, or the task is cancelled.
-    func untilClosedOrCancelled(_ id: StreamID) async {
-        while session.holds(id), !hasEnded, !Task.isCancelled {
-            let ticket = closedWaiters.ticket()
-            await withTaskCancellationHandler {
-                await park(unless: !self.session.holds(id) || self.hasEnded) { self.closedWaiters.add($0, ticket) }
-            } onCancel: {
-                loop.execute { [weak self] in self?.assumeIsolated { $0.closedWaiters.wake(ticket) } }
-            }
+    /// Waits until a stream no longer counts as open.
+    ///
+    /// - Parameter cancelled: whether a cancelled task does not wait.
+    func untilClosed(_ id: StreamID, cancelled: Bool) async {
+        while session.holds(id), !hasEnded, !(cancelled && Task.isCancelled) {
+            await wait(in: closedWaiters, cancelled: cancelled, unless: !self.session.holds(id) || self.hasEnded)
         }
     }
 

@@ -2,6 +2,7 @@
 
 package import BatonEventLoop
 package import BatonProtocol
+import DequeModule
 import Synchronization
 
 /// One connection to a peer: the driver that joins socket, channel and protocol.
@@ -35,7 +36,9 @@ package actor Connection {
     let wire: Wire
     var session: Session
     var streams: StreamTable
-    var arrivals = Arrivals()
+    /// Streams of the peer that were not handed out yet. The protocol's limit of open streams bounds them. They are not
+    /// ``Stream`` objects, which would keep this connection alive.
+    var arrivals: Deque<(StreamID, request: [UInt8])> = []
     private let budget: ReceiveBudget?
     /// The budget for requests of the peer; `nil` without one.
     let requests: ByteBudget.Part?
@@ -59,11 +62,12 @@ package actor Connection {
     private var armedDeadline: Instant?
     /// The deadline of a connection that closes or lingers. It keeps the connection alive for that time.
     private var closing: Timer?
-    private var readyWaiters = WaiterList()
+    let arrivalWaiters = WaiterList()
+    let readyWaiters = WaiterList()
     /// Woken whenever a stream no longer counts as open.
-    var closedWaiters = WaiterList()
-    private var endWaiters = WaiterList()
-    private var closeWaiters = WaiterList()
+    let closedWaiters = WaiterList()
+    private let endWaiters = WaiterList()
+    private let closeWaiters = WaiterList()
 
     enum State {
         /// The peer's first frame has not been read: nothing counts as authenticated.
@@ -128,12 +132,7 @@ package actor Connection {
     /// - Throws: ``TransportError``: the reason why the connection ended before, or `cancelled`.
     package func ready() async throws(TransportError) {
         while case .handshaking = state {
-            let ticket = readyWaiters.ticket()
-            await withTaskCancellationHandler {
-                await park(unless: !self.isHandshaking) { self.readyWaiters.add($0, ticket) }
-            } onCancel: {
-                loop.execute { [weak self] in self?.assumeIsolated { $0.readyWaiters.wake(ticket) } }
-            }
+            await wait(in: readyWaiters, unless: !self.isHandshaking)
             if Task.isCancelled { throw .cancelled }
         }
         if case .ended(let error) = state { throw error }
@@ -186,7 +185,7 @@ package actor Connection {
     package func ended() async -> TransportError {
         while true {
             if case .ended(let error) = state { return error }
-            await park(unless: self.hasEnded, cancelled: false) { self.endWaiters.add($0) }
+            await wait(in: endWaiters, cancelled: false, unless: self.hasEnded)
         }
     }
 
@@ -204,7 +203,7 @@ package actor Connection {
             break
         }
         while closing != nil {
-            await park(unless: self.closing == nil, cancelled: false) { self.closeWaiters.add($0) }
+            await wait(in: closeWaiters, cancelled: false, unless: self.closing == nil)
         }
     }
 
@@ -235,7 +234,7 @@ package actor Connection {
         } else {
             closeSocket()
         }
-        arrivals.waiter.wake()
+        arrivalWaiters.wakeAll()
         readyWaiters.wakeAll()
         closedWaiters.wakeAll()
         endWaiters.wakeAll()
@@ -276,6 +275,18 @@ package actor Connection {
     var hasEnded: Bool { if case .ended = state { true } else { false } }
 
     private var isHandshaking: Bool { if case .handshaking = state { true } else { false } }
+
+    /// Waits in a list until it is woken, or the task is cancelled, unless there is nothing to wait for any more.
+    ///
+    /// - Parameter cancelled: whether a cancelled task does not wait.
+    func wait(in list: WaiterList, cancelled: Bool = true, unless isDue: @autoclosure () -> Bool) async {
+        let ticket = list.ticket()
+        await withTaskCancellationHandler {
+            await park(unless: isDue(), cancelled: cancelled) { list.add($0, ticket) }
+        } onCancel: {
+            if cancelled { loop.execute { list.wake(ticket) } }
+        }
+    }
 
     /// Suspends a task until it is woken, unless there is nothing to wait for any more.
     ///
@@ -320,9 +331,5 @@ package actor Connection {
         session.handleTimeout(now: .now)
         handleEvents()
         flush()
-    }
-
-    func wakeReadyWaiters() {
-        readyWaiters.wakeAll()
     }
 }

@@ -22,27 +22,10 @@ package struct Framing: Sendable, Hashable {
         self.alignedByte = alignedByte
         self.distance = distance
     }
-}
 
-/// The boundaries of buffers for records.
-struct RecordLayout {
-    let recordSize: Int
-    let alignedByte: Int
-    /// The offset in the stream of the start of some record.
-    private let start: Int
-
-    /// Makes the layout of a framing.
-    ///
-    /// - Parameter position: the offset in the stream from which the framing's distance counts.
-    init(_ framing: Framing, at position: Int) {
-        recordSize = framing.recordSize
-        alignedByte = framing.alignedByte
-        start = position + framing.distance
-    }
-
-    /// The number of bytes from an offset in the stream to the end of the record there.
-    func bytesToRecordEnd(at position: Int) -> Int {
-        let taken = (position - start) % recordSize
+    /// The number of bytes from an offset to the end of the record there. Offsets count from where ``distance`` does.
+    func bytesToRecordEnd(at offset: Int) -> Int {
+        let taken = (offset - distance) % recordSize
         return taken > 0 ? recordSize - taken : taken == 0 ? recordSize : -taken
     }
 

@@ -121,12 +121,12 @@ package final class Stream: Sendable {
     /// Waits until the stream was aborted, both directions or its connection have ended, or the task is cancelled. For
     /// work that nobody wants any more then.
     package func untilClosedOrCancelled() async {
-        await connection.untilClosedOrCancelled(id)
+        await connection.untilClosed(id, cancelled: true)
     }
 
     /// Waits until the stream, which has ended or was aborted, no longer counts as open. The end of the connection ends
     /// the wait, a cancellation does not.
     package func untilClosed() async {
-        await connection.untilClosed(id)
+        await connection.untilClosed(id, cancelled: false)
     }
 }

@@ -17,8 +17,8 @@ final class StreamState {
 
     private var received: Deque<Buffer> = []
     private var spares: [Buffer] = []
-    /// The boundaries of buffers, if the reader has stated a framing.
-    private var layout: RecordLayout?
+    /// The records of the reader, from the start of the stream, if it has stated a framing.
+    private var layout: Framing?
     /// The number of bytes that belong in the last buffer.
     private var lastBound = 0
     /// Bytes that have arrived, and bytes that the application has taken, since the stream's start.
@@ -116,7 +116,8 @@ final class StreamState {
     /// Aligns the buffers from the next one on with records. Call it while the application holds no buffer.
     func setFraming(_ framing: Framing) {
         guard (1...2 * Self.capacity).contains(framing.recordSize) else { return }
-        let layout = RecordLayout(framing, at: taken)
+        var layout = framing
+        layout.distance += taken
         spares.removeAll { !layout.fits($0) }
         self.layout = layout
     }
