@@ -16,10 +16,7 @@ extension TransportError {
                 .protocolViolation, "the other side speaks version \(version) of the protocol: update Baton there")
         case .peerTooNew(let version):
             self.init(.protocolViolation, "the other side speaks version \(version) of the protocol: update Baton here")
-        case .helloRepeated, .helloMalformed, .helloLimits, .frameTooLarge, .frameMalformed, .frameMisplaced,
-            .unknownFrame, .unknownStream, .invalidStreamID, .openAfterGoAway, .goAwayRaised, .creditExceeded,
-            .creditOverflow, .tooManyStreams, .tooManyUnanswered, .tooManyResets, .tooManyPings, .tooManyEmptyFrames,
-            .tooManyCredits, .tooManyUnknownFrames, .controlBacklog:
+        case _:
             self.init(.protocolViolation, "the other side broke the protocol (\(error))")
         }
     }

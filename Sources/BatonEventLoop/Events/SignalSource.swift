@@ -11,22 +11,16 @@ import Glibc
 ///
 /// `SIGPIPE` needs no source: the sockets of this module write with `MSG_NOSIGNAL`.
 package final class SignalSource: Sendable {
-    /// The number of the signal.
-    package let signal: Int32
-
     private let source: EventSource
 
-    private init(_ signal: Int32, source: EventSource) {
-        self.signal = signal
-        self.source = source
-    }
+    private init(_ source: EventSource) { self.source = source }
 
     /// Watches a signal and returns once it is watched, so that none is lost in between.
     ///
     /// - Parameters:
     ///   - signal: such as `SIGTERM`. Not `SIGKILL`, `SIGSTOP`, or a fault of the program itself.
     ///   - loop: the loop of the handler.
-    ///   - handler: runs for each delivery, until ``cancel()`` or the end of the source.
+    ///   - handler: runs for each delivery, until the end of the source.
     /// - Returns: the source, which watches as long as it is held.
     package static func watch(
         _ signal: Int32, on loop: EventLoop, handler: @escaping @Sendable () -> Void
@@ -34,12 +28,7 @@ package final class SignalSource: Sendable {
         let isWatched = FirstResult<Void>()
         let source = EventSource.signal(signal, on: loop, registered: { isWatched.decide(()) }, handler: handler)
         await isWatched.value()
-        return SignalSource(signal, source: source)
-    }
-
-    /// Stops the events. Idempotent, callable from anywhere.
-    package func cancel() {
-        source.cancel()
+        return SignalSource(source)
     }
 
     /// Whether the process was started with the signal ignored, as `nohup` does with `SIGHUP`.

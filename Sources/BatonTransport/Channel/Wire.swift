@@ -12,8 +12,8 @@ final class Wire {
     /// 256 KiB of encoded bytes, and the overhead of TLS: 22 bytes for each 16 KiB.
     private static let capacity = 256 << 10 + 1024
 
-    private let socket: Socket
-    private let channel: any Channel
+    let socket: Socket
+    let channel: any Channel
     private let input = Buffer(capacity: capacity)
     private let output = Buffer(capacity: capacity)
     /// The number of bytes of `output` that the socket has taken.
@@ -22,19 +22,6 @@ final class Wire {
     init(socket: Socket, channel: any Channel) {
         self.socket = socket
         self.channel = channel
-    }
-
-    /// The identity of the peer, as the channel has verified it.
-    var peer: PeerIdentity? { channel.peer }
-
-    func exportKeyingMaterial(
-        _ label: String, into target: UnsafeMutableRawBufferPointer
-    ) throws(TransportError) {
-        try channel.exportKeyingMaterial(label, into: target)
-    }
-
-    func startHandshake() throws(TransportError) {
-        try channel.start()
     }
 
     /// The result of an attempt to read.
@@ -122,16 +109,6 @@ final class Wire {
         }
     }
 
-    /// Sets whether the socket reports when it takes bytes again.
-    func wantWrite(_ wanted: Bool) {
-        socket.wantWrite(wanted)
-    }
-
-    /// Queues the channel's end of data, such as TLS's `close_notify`.
-    func finishChannel() {
-        channel.finish()
-    }
-
     /// Ends this side's direction.
     ///
     /// Close the socket when ``discardInput()`` reports that the other side has ended its own. A socket that is closed
@@ -139,9 +116,5 @@ final class Wire {
     func endOutput() {
         socket.wantWrite(false)
         socket.shutdownWrite()
-    }
-
-    func close() {
-        socket.close()
     }
 }

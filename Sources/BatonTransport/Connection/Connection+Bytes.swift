@@ -111,17 +111,17 @@ extension Connection {
                 if case .ended = state { return }
                 if wire.isEmpty { guard try fillWire() else { break } }
                 budget -= try wire.push()
-                if !wire.isEmpty || budget <= 0 { return wire.wantWrite(true) }
+                if !wire.isEmpty || budget <= 0 { return wire.socket.wantWrite(true) }
             }
         } catch {
             return end(error)
         }
-        wire.wantWrite(false)
+        wire.socket.wantWrite(false)
         guard case .closing(let isChannelFinished) = state else { return armTimer() }
         // A peer that has not sent anything is not waited for.
-        if isChannelFinished { return end(.connectionEnded, lingering: wire.peer != nil) }
+        if isChannelFinished { return end(.connectionEnded, lingering: wire.channel.peer != nil) }
         state = .closing(isChannelFinished: true)
-        wire.finishChannel()
+        wire.channel.finish()
         flush()
     }
 

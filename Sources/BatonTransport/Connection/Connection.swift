@@ -120,7 +120,7 @@ package actor Connection {
             onReadable: { [weak self] in self?.assumeIsolated { $0.socketIsReadable() } },
             onWritable: { [weak self] in self?.assumeIsolated { $0.flush() } })
         do {
-            try wire.startHandshake()
+            try wire.channel.start()
         } catch {
             return end(error)
         }
@@ -142,7 +142,7 @@ package actor Connection {
     package var peer: PeerIdentity? {
         switch state {
         case .handshaking: nil
-        case .open, .draining, .closing, .ended: wire.peer
+        case .open, .draining, .closing, .ended: wire.channel.peer
         }
     }
 
@@ -159,7 +159,7 @@ package actor Connection {
         switch state {
         case .handshaking: throw TransportError(.protocolViolation, "the handshake is not over")
         case .ended(let error): throw error
-        case .open, .draining, .closing: try wire.exportKeyingMaterial(label, into: target)
+        case .open, .draining, .closing: try wire.channel.exportKeyingMaterial(label, into: target)
         }
     }
 
@@ -242,7 +242,7 @@ package actor Connection {
 
     /// Closes the socket, when the peer has read the last bytes or the time is over.
     func closeSocket() {
-        wire.close()
+        socket.close()
         closing?.cancel()
         closing = nil
         closeWaiters.wakeAll()
