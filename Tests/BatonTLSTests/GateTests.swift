@@ -38,7 +38,7 @@ import Testing
         let client = try client(of: server, saying: "good.baton.invalid")
         let errors = converse(client, server)
         #expect(errors.one == nil && errors.other == nil)
-        #expect(try server.handshake() == .complete && client.handshake() == .complete)
+        #expect(try server.handshake() && client.handshake())
         #expect(server.admission == 42 && client.admission == nil)
         #expect(log.names.withLock { $0 } == ["good.baton.invalid"])
         try server.write([1, 2, 3])
@@ -53,7 +53,7 @@ import Testing
         #expect(errors.other?.tlsCode == .notAdmitted)
         #expect(errors.one == nil)
         #expect(!server.hasOutput && server.admission == nil && server.receivedServerName == nil)
-        #expect(try client.handshake() == .incomplete)
+        #expect(try !client.handshake())
         // Nor does it get one later.
         #expect(throws: TLSError.self) { try server.handshake() }
         server.shutdown()

@@ -16,7 +16,7 @@ import Testing
             #expect(end.negotiatedVersion == "TLSv1.3")
             let first = shim_machine_has_aes() != 0 ? "TLS_AES_128_GCM_SHA256" : "TLS_CHACHA20_POLY1305_SHA256"
             #expect(end.negotiatedCipher == first)
-            #expect(try end.handshake() == .complete)
+            #expect(try end.handshake())
         }
         try pair.client.write(Array("to the server".utf8))
         try pair.server.write(Array("to the client".utf8))
@@ -58,19 +58,19 @@ import Testing
     @Test func noRoundTripIsAddedForAnOlderServer() throws {
         let pair = try SessionPair()
         pair.server.offerOnly("X25519:P-256")
-        #expect(try pair.client.handshake() == .incomplete)
+        #expect(try !pair.client.handshake())
         try pair.server.give(pair.client.takeOutput(1 << 16))
-        #expect(try pair.server.handshake() == .incomplete)
+        #expect(try !pair.server.handshake())
         // A HelloRetryRequest would come alone, without a certificate.
         try pair.client.give(pair.server.takeOutput(1 << 16))
-        #expect(try pair.client.handshake() == .complete)
+        #expect(try pair.client.handshake())
     }
 
     @Test func nothingIsKnownOfThePeerBeforeTheEnd() throws {
         let pair = try SessionPair()
         #expect(pair.server.peerDeviceID == nil)
         #expect(pair.server.peerCertificate == nil)
-        #expect(try pair.client.handshake() == .incomplete)
+        #expect(try !pair.client.handshake())
         #expect(pair.client.hasOutput)
         #expect(throws: TLSError.self) { try pair.client.write([1]) }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16, alignment: 1)

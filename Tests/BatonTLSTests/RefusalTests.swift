@@ -105,7 +105,7 @@ import Testing
         _ = try peer.handshake()
         try client.give(peer.takeOutput(1 << 16))
         // The client is complete and can even write. Only then does the server verify it.
-        #expect(try client.handshake() == .complete)
+        #expect(try client.handshake())
         try client.write([1, 2, 3])
         try peer.give(client.takeOutput(1 << 16))
         let refusal = #expect(throws: TLSError.self) { try peer.handshake() }

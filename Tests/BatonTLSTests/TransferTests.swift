@@ -211,7 +211,7 @@ import Testing
             damaged[index] ^= 0x55
             try server.give(damaged)
             // A damaged ClientHello may still be valid. The session must either continue or throw a TLSError.
-            do { #expect(try server.handshake() == .incomplete) } catch { #expect(error.code != .library) }
+            do { #expect(try !server.handshake()) } catch { #expect(error.code != .library) }
         }
         let pair = try SessionPair(client: one, server: other).connected()
         try pair.client.write([UInt8](repeating: 3, count: 100))

@@ -53,13 +53,6 @@ final class ReadinessPoll: Sendable {
     /// The greatest number of events taken at a time. The others follow after other work of the loop.
     private static let batch = Int(baton_epoll_batch)
 
-    /// The time that a turn waits for more events, in milliseconds.
-    ///
-    /// It is longer than a round trip in most networks, so that a conversation is one turn. A shorter time would not
-    /// make single events cheaper, because each turn ends with one wait without an event, and Dispatch keeps the thread
-    /// for seconds as well.
-    static let idleWait: Int32 = 100
-
     private let descriptor: SharedDescriptor
     /// An eventfd. Each write to it ends the wait.
     private let wake: SharedDescriptor

@@ -8,13 +8,6 @@ import Dispatch
 /// run on that queue. So such a handler can enter an actor whose `unownedExecutor` is its loop synchronously with
 /// `assumeIsolated`. There is no task, no hop and no allocation between readiness and the actor's code.
 ///
-/// ```swift
-/// actor Connection {
-///     nonisolated let loop: EventLoop
-///     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-/// }
-/// ```
-///
 /// Nothing that blocks may run here: files and D-Bus belong on a ``BlockingExecutor``. An idle loop has no thread.
 /// Dispatch lends it one when there is work, and after an event of a descriptor the loop keeps it until nothing has
 /// happened for 100 ms. The loop ends with its last reference.
@@ -43,17 +36,13 @@ package final class EventLoop: SerialExecutor {
 
     /// Makes a loop.
     ///
-    /// - Parameter name: the label of the queue, behind `baton.loop.`.
-    package convenience init(name: String) {
-        self.init(name: name, idleWait: ReadinessPoll.idleWait)
-    }
-
-    /// Makes a loop that keeps its thread for another time.
-    ///
     /// - Parameters:
-    ///   - name: as above.
-    ///   - idleWait: the time that the loop keeps its thread without events or work, in milliseconds.
-    init(name: String, idleWait: Int32) {
+    ///   - name: the label of the queue, behind `baton.loop.`.
+    ///   - idleWait: the time that the loop keeps its thread without events or work, in milliseconds. The default is
+    ///     longer than a round trip in most networks, so that a conversation is one turn. A shorter time would not make
+    ///     single events cheaper, because each turn ends with one wait without an event, and Dispatch keeps the thread
+    ///     for seconds as well.
+    package init(name: String, idleWait: Int32 = 100) {
         self.name = name
         self.idleWait = idleWait
         // A serial queue without a target may get a thread beyond the width of the pool. So a thread that blocks

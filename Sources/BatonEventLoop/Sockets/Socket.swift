@@ -70,27 +70,18 @@ package final class Socket: Sendable {
         state = Lock(State(descriptor: descriptor))
     }
 
-    /// Takes over the connection of another socket.
-    private init(
-        _ descriptor: SharedDescriptor, of other: Socket, inputEnded: Bool, on loop: EventLoop, in poll: ReadinessPoll
-    ) {
-        self.loop = loop
-        self.poll = poll
-        localAddress = other.localAddress
-        remoteAddress = other.remoteAddress
-        state = Lock(State(descriptor: descriptor, inputEnded: inputEnded))
-    }
-
     /// Moves the connection to another loop, into the returned socket, which is not started yet. This socket is closed.
     /// After a call on its loop, none of its handlers runs any more.
     ///
     /// - Throws: `outOfResources` if the loop is new and no descriptor is free, which leaves this socket unchanged;
     ///   `closed` after ``close()``.
     package func moved(to loop: EventLoop) throws(SocketError) -> Socket {
-        let poll = try loop.poll()
+        _ = try loop.poll()
         let dropped = drop()
         guard let descriptor = dropped.descriptor else { throw SocketError(.closed, while: "moving a connection") }
-        return Socket(descriptor, of: self, inputEnded: dropped.inputEnded, on: loop, in: poll)
+        let socket = try Socket(descriptor, on: loop, remote: remoteAddress)
+        socket.state.withLock { $0.inputEnded = dropped.inputEnded }
+        return socket
     }
 
     deinit {

@@ -71,7 +71,7 @@ final class TLSChannel: Channel {
     ) throws(TransportError) -> Int {
         var filled = session.nextOutput(into: wire)
         do {
-            guard try session.handshake() == .complete else { return filled }
+            guard try session.handshake() else { return filled }
             while filled < wire.count, !session.hasOutput {
                 let count = next(plain)
                 guard count > 0 else { break }

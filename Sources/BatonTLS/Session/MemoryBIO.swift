@@ -31,7 +31,7 @@ final class MemoryBIO {
     let pointer: OpaquePointer
 
     init(limits: TLSLimits) throws(TLSError) {
-        guard let method = Self.method.pointer, let bio = BIO_new(method) else {
+        guard let method = Self.method, let bio = BIO_new(method) else {
             throw ErrorQueue.libraryFailure("making a BIO")
         }
         input = CiphertextBuffer(limit: limits.bufferedInput)
@@ -68,14 +68,8 @@ final class MemoryBIO {
     }
 
     /// A BIO_METHOD, made once for the process.
-    private struct Method: @unchecked Sendable {  // reason: never changed after it was made
-        let pointer: OpaquePointer?
-    }
-
-    private static let method: Method = {
-        guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "baton") else {
-            return Method(pointer: nil)
-        }
+    nonisolated(unsafe) private static let method: OpaquePointer? = {  // reason: never changed after it was made
+        guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "baton") else { return nil }
         BIO_meth_set_read(method) { bio, target, count in
             shim_BIO_clear_retry_flags(bio)
             guard let owner = owner(of: bio), let target, count > 0, !owner.isStopped else { return 0 }
@@ -100,6 +94,6 @@ final class MemoryBIO {
             default: 0
             }
         }
-        return Method(pointer: method)
+        return method
     }()
 }

@@ -76,7 +76,7 @@ extension TLSSession {
     /// - Throws: `protocolViolation`, `truncated`, and alerts of the peer. The type's description lists the alerts by
     ///   which a client learns that it was refused.
     package func read(into target: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
-        guard try handshake() == .complete else { return .incomplete }
+        guard try handshake() else { return .incomplete }
         guard let base = target.baseAddress, !target.isEmpty else { return .bytes(0) }
         var count = 0
         ErrorQueue.clear()

@@ -19,14 +19,6 @@ import COpenSSL
 ///
 /// Isolation: not `Sendable`; confined to its owner. Cost: about 50 KiB while idle, bounded by ``TLSLimits``.
 package final class TLSSession {
-    /// The progress of the handshake.
-    package enum HandshakeProgress: Sendable, Hashable {
-        /// Both sides can send. The type's description says what that means for a client.
-        case complete
-        /// Bytes of the peer are missing: send the output, receive, call again.
-        case incomplete
-    }
-
     /// The result of reading.
     package enum ReadResult: Sendable, Hashable {
         /// The number of bytes of plaintext at the front of the buffer.
@@ -157,20 +149,22 @@ package final class TLSSession {
 
     /// Continues the handshake as far as the received bytes allow. Does nothing when it is complete.
     ///
+    /// - Returns: whether it is complete, so that both sides can send; the type's description says what that means for a
+    ///   client. Otherwise bytes of the peer are missing: send the output, receive, call again.
     /// - Throws: an error of ``TLSError/Code-swift.enum`` about the peer or the protocol. A *client* learns later
     ///   that the peer refuses it: see the type's description.
-    package func handshake() throws(TLSError) -> HandshakeProgress {
+    package func handshake() throws(TLSError) -> Bool {
         if let failure { throw failure }
-        if isComplete { return .complete }
+        if isComplete { return true }
         ErrorQueue.clear()
         let result = SSL_do_handshake(pointer)
         guard result == 1 else {
             try throwUnlessInputNeeded(result)
-            return .incomplete
+            return false
         }
         try confirm()
         isComplete = true
-        return .complete
+        return true
     }
 
     /// Checks a complete handshake again. Each rule was enforced on the way, and none is taken on trust.

@@ -24,23 +24,16 @@ final class Wire {
         self.channel = channel
     }
 
-    /// The result of an attempt to read.
-    enum Input {
-        /// No more bytes are there now, or the turn is over.
-        case paused
-        /// The other side sends no more.
-        case ended
-    }
-
     /// Reads and decodes for at most a turn.
     ///
     /// - Parameters:
     ///   - destination: the place for the next decoded bytes: see ``Channel``.
     ///   - deliver: gets the decoded bytes, borrowed for the time of the call; it may close this wire.
+    /// - Returns: whether the other side may still send.
     func receive(
         into destination: (UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer,
         _ deliver: (UnsafeRawBufferPointer) throws(TransportError) -> Void
-    ) throws(TransportError) -> Input {
+    ) throws(TransportError) -> Bool {
         var budget = Self.turn
         while budget > 0, !socket.isClosed {
             switch try read() {
@@ -49,14 +42,14 @@ final class Wire {
                 let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(input.writable)[..<count])
                 try channel.decode(bytes, into: destination, deliver: deliver)
                 // A short read means that the socket is empty. It reports when it is not.
-                if count < input.capacity { return .paused }
+                if count < input.capacity { return true }
             case .wouldBlock:
-                return .paused
+                return true
             case .endOfFile:
-                return .ended
+                return false
             }
         }
-        return .paused
+        return true
     }
 
     /// Reads for at most a turn and drops the bytes.

@@ -13,16 +13,12 @@ extension Connection {
             return
         }
         do {
-            switch try wire.receive(
+            let maySend = try wire.receive(
                 into: { scratch in destination(orScratch: scratch) }, { bytes throws(TransportError) in receive(bytes) }
             )
-            {
-            case .paused:
-                flush()
-            case .ended:
-                end(.connectionEnded)
-                closeSocket()
-            }
+            if maySend { return flush() }
+            end(.connectionEnded)
+            closeSocket()
         } catch {
             endTellingPeer(error)
         }
