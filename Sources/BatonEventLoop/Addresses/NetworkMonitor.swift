@@ -10,13 +10,12 @@ import SystemPackage
 /// handler runs only if they differ: at once for a few changes in a row, then every 5 s (``ChangeRateLimit``).
 package final class NetworkMonitor: Sendable {
     private struct State {
-        /// Nil once cancelled.
-        var descriptor: SharedDescriptor?
         /// The addresses of the last list.
         var addresses: [InterfaceAddress]
         var source: ReadinessSource?
         var debounceTimer: Timer?
         var rateLimit = ChangeRateLimit()
+        /// Nil once cancelled.
         var onChange: (@Sendable ([InterfaceAddress]) -> Void)?
     }
 
@@ -53,9 +52,9 @@ package final class NetworkMonitor: Sendable {
         let descriptor = SharedDescriptor(try Self.routeSocket())
         // Listed after the socket is bound, so that every later change is notified.
         let addresses = try InterfaceAddress.current(includingLoopback: includesLoopback)
-        state = Lock(State(descriptor: descriptor, addresses: addresses, onChange: onChange))
+        state = Lock(State(addresses: addresses, onChange: onChange))
 
-        let source = ReadinessSource(descriptor, in: poll, onReadable: { [weak self] in self?.drain() })
+        let source = ReadinessSource(descriptor, in: poll, onReadable: { [weak self] in self?.drain(descriptor) })
         let timer = Timer(on: loop) { [weak self] in self?.compare() }
         state.withLock { state in
             state.source = source
@@ -103,8 +102,7 @@ package final class NetworkMonitor: Sendable {
     }
 
     /// Reads and drops the messages: only their existence matters.
-    private func drain() {
-        guard let descriptor = state.withLock({ $0.descriptor }) else { return }
+    private func drain(_ descriptor: SharedDescriptor) {
         var buffer = [UInt8](repeating: 0, count: 4096)
         var sawSign = false
         for _ in 0..<Self.batch {
@@ -129,8 +127,7 @@ package final class NetworkMonitor: Sendable {
         do throws(SocketError) {
             let current = try InterfaceAddress.current(includingLoopback: includesLoopback)
             let handler = state.withLock { state -> (@Sendable ([InterfaceAddress]) -> Void)? in
-                guard state.descriptor != nil else { return nil }
-                guard Set(current) != Set(state.addresses) else { return nil }
+                guard state.onChange != nil, Set(current) != Set(state.addresses) else { return nil }
                 state.addresses = current
                 state.rateLimit.record(at: MonotonicClock.nanoseconds())
                 return state.onChange

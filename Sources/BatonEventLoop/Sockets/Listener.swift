@@ -38,13 +38,6 @@ package final class Listener: Sendable {
         var isInTrouble = false
     }
 
-    private enum Attempt: Sendable {
-        case accepted(Socket, @Sendable (Socket) -> Void)
-        case trouble(SocketError, (@Sendable (SocketError) -> Void)?)
-        case failed
-        case nothing
-    }
-
     private let poll: ReadinessPoll
     private let state: Lock<State>
 
@@ -185,19 +178,16 @@ package final class Listener: Sendable {
 
     private func acceptBatch() {
         for _ in 0..<Self.batch {
-            switch acceptOne() {
-            case .accepted(let socket, let onAccept): onAccept(socket)
-            case .trouble(let error, let onTrouble): return onTrouble?(error) ?? ()
-            case .failed: continue
-            case .nothing: return
-            }
+            guard let report = acceptOne() else { return }
+            report()
         }
     }
 
-    private func acceptOne() -> Attempt {
+    /// Accepts the next connection, and returns a call that reports it. Nil if no connection can be accepted now.
+    private func acceptOne() -> (@Sendable () -> Void)? {
         state.withLock { state in
             guard let descriptor = state.descriptor, let onAccept = state.onAccept, !state.isBackingOff else {
-                return .nothing
+                return nil
             }
             // Checked before the call, because an accepted connection cannot be put back.
             guard !DescriptorLimit.isNearlyReached else { return backOff(after: .tooManyOpenFiles, &state) }
@@ -206,23 +196,24 @@ package final class Listener: Sendable {
             let number = baton_accept(descriptor.rawValue, &storage, &length)
             guard number >= 0 else {
                 let error = Errno(rawValue: -number)
-                return error.meansWouldBlock ? .nothing : backOff(after: error, &state)
+                return error.meansWouldBlock ? nil : backOff(after: error, &state)
             }
             state.isInTrouble = false
             let owned = OwnedDescriptor(takingOwnershipOf: number)
             guard let remote = SocketAddress(storage),
                 let socket = try? Socket(SharedDescriptor(owned), on: loop, remote: remote)
-            else { return .failed }
-            return .accepted(socket, onAccept)
+            else { return {} }
+            return { onAccept(socket) }
         }
     }
 
     /// Backs off if resources ran out. Other errors (accept(2) names eleven) concern only the first connection in the
     /// queue.
-    private func backOff(after error: Errno, _ state: inout State) -> Attempt {
+    private func backOff(after error: Errno, _ state: inout State) -> @Sendable () -> Void {
         let failure = SocketError(error, while: "accepting a connection at \(localAddress)")
-        guard failure.code == .outOfResources else { return .failed }
-        return .trouble(failure, backOff(for: failure, &state))
+        guard failure.code == .outOfResources else { return {} }
+        let onTrouble = backOff(for: failure, &state)
+        return { onTrouble?(failure) }
     }
 
     /// Stops accepting for a moment.
