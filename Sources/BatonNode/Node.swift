@@ -71,6 +71,9 @@ package final class Node {
     /// The port that other devices dial in this period of its announcements; `nil` when the node does not run.
     package var port: UInt16? { parts?.service.listeners.port }
 
+    /// The nonce of that period, for the tokens of devices that connect; `nil` when the node does not run.
+    package var gateNonce: [UInt8]? { parts?.announcer.gateNonce }
+
     /// Returns when every event loop of the running node has turned. If one hangs, this does not return.
     package func turnLoops() async {
         guard let parts else { return }
@@ -157,7 +160,7 @@ package final class Node {
     ) throws(NodeError) -> Parts {
         let account = CurrentAccount(kept.account)
         let loops = EventLoopGroup(name: "connections", count: Self.connectionLoops)
-        let gate = GateKeeper(of: kept.account.identity.id, clockDelay: tuning.clockDelay) { [weak self] in
+        let gate = GateKeeper(of: kept.account.identity.id) { [weak self] in
             ControlLoop.execute { self?.parts?.announcer.rotate() }
         }
         let context = try context(account, gate)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import BatonAccount
 package import BatonDiscovery
 package import BatonWeb
 
@@ -24,8 +23,6 @@ package struct NodeConfiguration: Sendable {
 package struct NodeTuning: Sendable {
     /// The limits of what others can make it spend.
     var limits = NodeLimits()
-    /// The time in which its gate takes no token of the clock.
-    package var clockDelay = Gate.clockDelay
     /// Times and names of discovery.
     package var discovery = DiscoveryConfiguration()
     /// The times that a handoff waits.

@@ -35,8 +35,6 @@ struct TestVectors: Decodable {
         let clientNonce: Hex
         let gateNonce: Hex
         let serverName: String
-        let unixTime: UInt64
-        let serverNameAtTime: String
     }
 
     struct Sealed: Decodable {

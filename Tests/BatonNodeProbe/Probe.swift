@@ -9,9 +9,8 @@ import Logging
 
 /// A node with other times than `baton node` has, so that tests can put it on a lab host.
 ///
-/// It prints `ready` as `baton node --json` does, and stops at the end of its input.
+/// It prints `ready` as `baton node --json` does, with its gate nonce, and stops at the end of its input.
 ///
-/// - `--clock-delay SECONDS`: the time in which it takes no token of the clock.
 /// - `--rotation MILLISECONDS`: the life of its instance name.
 /// - `--choice SECONDS`: the time to choose one of several applications.
 /// - `--answer SECONDS`: the time for another device's answers.
@@ -27,7 +26,6 @@ enum Probe {
         var arguments = CommandLine.arguments.dropFirst()
         while let option = arguments.popFirst(), let value = arguments.popFirst() {
             switch (option, value) {
-            case ("--clock-delay", _): tuning.clockDelay = .seconds(Int(value) ?? 0)
             case ("--choice", _): tuning.handoffs.choice = .seconds(Int(value) ?? 0)
             case ("--answer", _): tuning.handoffs.answer = .seconds(Int(value) ?? 0)
             case ("--allow", "private-sites"): configuration.siteAssociations.allowsPrivateAddresses = true
@@ -40,7 +38,7 @@ enum Probe {
             tuning: tuning,
             logger: Logger(label: "probe") { StreamLogHandler.standardError(label: $0) })
         try await node.start()
-        let ready = #"{"event":"ready","port":\#(await node.port ?? 0)}"#
+        let ready = #"{"event":"ready","port":\#(await node.port ?? 0),"gateNonce":\#(await node.gateNonce ?? [])}"#
         FileHandle.standardOutput.write(Data((ready + "\n").utf8))
         // A thread of its own: reading blocks.
         await withCheckedContinuation { continuation in

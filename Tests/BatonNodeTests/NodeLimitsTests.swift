@@ -24,17 +24,14 @@ struct NodeLimitsTests {
         let account: TestAccount
         private let node: Node
         private let port: UInt16
+        private let gateNonce: [UInt8]
         /// The keys that the node's gate takes.
         private let keys: GenerationKeys
         private let localSocket: String
         private let loop = EventLoop(name: "peers")
 
-        /// - Parameters:
-        ///   - clockDelay: how long the gate takes no token of the clock; `nil`: what every program has.
-        ///   - revokes: whether the node has a revocation list that no other device knows.
-        init(
-            devices: Int, _ limits: NodeLimits, clockDelay: Duration? = .zero, revokes: Bool = false
-        ) async throws {
+        /// - Parameter revokes: whether the node has a revocation list that no other device knows.
+        init(devices: Int, _ limits: NodeLimits, revokes: Bool = false) async throws {
             account = try TestAccount(devices: devices)
             if revokes {
                 var own = account.devices[0].account
@@ -55,10 +52,10 @@ struct NodeLimitsTests {
             try FileManager.default.moveItem(atPath: account.devices[0].store.folder.string, toPath: own)
             var tuning = NodeTuning()
             tuning.limits = limits
-            if let clockDelay { tuning.clockDelay = clockDelay }
             node = Node(home: home, tuning: tuning, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             try await node.start()
             port = try #require(await node.port)
+            gateNonce = try #require(await node.gateNonce)
         }
 
         func close() async { await node.stop() }
@@ -75,8 +72,7 @@ struct NodeLimitsTests {
         /// A device's end of TLS, with a token for the gate.
         private func session(_ number: Int) throws -> TLSSession {
             let (device, server) = (account.devices[number], account.devices[0])
-            let name = GateToken.serverName(
-                keys: keys, server: server.id, unixTime: UInt64(Date().timeIntervalSince1970))
+            let name = GateToken.serverName(keys: keys, server: server.id, gateNonce: gateNonce)
             return try TLSSession(
                 client: TLSContext(identity: TLSIdentity(device.account.identity)), serverName: name,
                 expectedPeer: server.id.description)
@@ -184,17 +180,6 @@ struct NodeLimitsTests {
         #expect(served == 1)
         for connection in others + [first] { await connection.close() }
         await scene.close()
-    }
-
-    @Test("A node as every program has it answers no token of the clock right after its start")
-    func clockTokens() async throws {
-        for (delay, isAnswered) in [(Duration?.none, false), (.zero, true)] {
-            let scene = try await Scene(devices: 2, NodeLimits(), clockDelay: delay)
-            let socket = try await scene.hello(1)
-            #expect(try await scene.wasSentAway(socket) == !isAnswered)
-            socket.close()
-            await scene.close()
-        }
     }
 
     /// How requests were refused that tasks have sent.

@@ -49,7 +49,7 @@ struct NodeMemoryTests {
         func connect(_ number: Int, limits: Limits = Limits()) async throws -> Connection {
             let (device, server) = (account.devices[number], account.devices[0])
             let name = GateToken.serverName(
-                keys: server.account.currentKeys, server: server.id, unixTime: UInt64(Date().timeIntervalSince1970))
+                keys: server.account.currentKeys, server: server.id, gateNonce: node.gateNonce)
             let session = try TLSSession(
                 client: TLSContext(identity: TLSIdentity(device.account.identity)), serverName: name,
                 expectedPeer: server.id.description)
@@ -66,11 +66,12 @@ struct NodeMemoryTests {
     /// The process.
     private final class HostedNode: Sendable {
         let port: UInt16
+        let gateNonce: [UInt8]
         private let process: ChildProcess
 
         init(home: String) async throws {
             let process = try ChildProcess(
-                [Lab.product("node-probe"), "--clock-delay", "0"],
+                [Lab.product("node-probe")],
                 environment: ["BATON_HOME": home, "PATH": "/usr/bin:/bin", "AVAHI_COMPAT_NOWARN": "1"], output: .pipe,
                 error: .null)
             self.process = process
@@ -79,6 +80,7 @@ struct NodeMemoryTests {
             }
             let ready = try JSONSerialization.jsonObject(with: line) as? [String: Any]
             port = UInt16(try #require(ready?["port"] as? Int))
+            gateNonce = try #require(ready?["gateNonce"] as? [Int]).map { UInt8($0) }
         }
 
         func close() {

@@ -56,7 +56,6 @@ struct StateExchangeTests {
             }
             try store.save(stateOf: account)
             var tuning = NodeTuning()
-            tuning.clockDelay = .zero
             tuning.limits.listsDeadline = listsDeadline
             tuning.limits.catchUpDeadline = catchUpDeadline
             tuning.limits.storingPause = storingPause
@@ -76,7 +75,7 @@ struct StateExchangeTests {
                 timeout: .seconds(60))
             let name = GateToken.serverName(
                 keys: server.currentKeys, server: server.identity.id,
-                unixTime: UInt64(Date().timeIntervalSince1970))
+                gateNonce: try #require(await node.gateNonce))
             let session = try TLSSession(
                 client: context, serverName: name, expectedPeer: server.identity.id.description)
             let connection = Connection(

@@ -10,9 +10,6 @@ import FoundationEssentials
 package enum GateToken {
     package static let nonceCount = 16
 
-    /// How long one step of the clock is, in seconds.
-    package static let stepSeconds: UInt64 = 600
-
     /// How many random bytes the client adds, so that each token is good once.
     static let clientNonceCount = 16
     static let tagCount = 16
@@ -28,36 +25,9 @@ package enum GateToken {
     package static func serverName(
         keys: GenerationKeys, server: DeviceID, gateNonce: [UInt8], clientNonce: [UInt8]? = nil
     ) -> String {
-        name(message(to: server, gateNonce: gateNonce), keys, clientNonce)
-    }
-
-    /// A server name for a device that is dialled at a configured address.
-    ///
-    /// - Parameters:
-    ///   - keys: The current generation.
-    ///   - server: The device that is dialled.
-    ///   - unixTime: Seconds since 1970.
-    package static func serverName(
-        keys: GenerationKeys, server: DeviceID, unixTime: UInt64, clientNonce: [UInt8]? = nil
-    ) -> String {
-        name(message(to: server, step: unixTime / stepSeconds), keys, clientNonce)
-    }
-
-    private static func name(_ message: [UInt8], _ keys: GenerationKeys, _ clientNonce: [UInt8]?) -> String {
         let clientNonce = clientNonce ?? randomBytes(clientNonceCount)
-        return Base32.encode(clientNonce + TagKey(keys).tag(of: message + clientNonce)) + suffix
-    }
-
-    /// The message of a tag for a gate nonce, without the client's nonce.
-    static func message(to server: DeviceID, gateNonce: [UInt8]) -> [UInt8] {
-        Array("gate/1".utf8) + server.bytes + gateNonce
-    }
-
-    /// The message of a tag for a step of the clock, without the client's nonce.
-    static func message(to server: DeviceID, step: UInt64) -> [UInt8] {
-        var message = Array("gate-time/1".utf8) + server.bytes
-        message.append(bigEndian: step)
-        return message
+        let tag = TagKey(keys).tag(to: server, gateNonce: gateNonce, clientNonce: clientNonce)
+        return Base32.encode(clientNonce + tag) + suffix
     }
 
     /// `K_gate` of a generation, set up for any number of tags: that costs more than a tag does.
@@ -71,10 +41,9 @@ package enum GateToken {
             code = keys.gate.withUnsafeBytes { HMAC(key: SymmetricKey(data: $0)) }
         }
 
-        /// The tag of a message that ends with the client's nonce.
-        func tag(of message: [UInt8]) -> [UInt8] {
+        func tag(to server: DeviceID, gateNonce: [UInt8], clientNonce: [UInt8]) -> [UInt8] {
             var code = code
-            code.update(data: message)
+            code.update(data: Array("gate/1".utf8) + server.bytes + gateNonce + clientNonce)
             return code.finalize().withUnsafeBytes { Array(UnsafeRawBufferPointer(rebasing: $0[..<tagCount])) }
         }
     }

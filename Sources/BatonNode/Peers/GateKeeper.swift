@@ -4,7 +4,6 @@ import BatonAccount
 import BatonEventLoop
 import BatonProtocol
 import BatonTransport
-import FoundationEssentials
 
 /// The node's one gate, asked from every connection's event loop.
 final class GateKeeper: Sendable {
@@ -12,11 +11,9 @@ final class GateKeeper: Sendable {
     /// Asks for another period.
     private let crowded: @Sendable () -> Void
 
-    /// - Parameters:
-    ///   - clockDelay: how long it takes no token of the clock.
-    ///   - crowded: called when the present period has used up its tokens.
-    init(of device: DeviceID, clockDelay: Duration = Gate.clockDelay, crowded: @escaping @Sendable () -> Void) {
-        gate = Lock(Gate(device: device, clockDelay: clockDelay))
+    /// - Parameter crowded: called when the present period has used up its tokens.
+    init(of device: DeviceID, crowded: @escaping @Sendable () -> Void) {
+        gate = Lock(Gate(device: device))
         self.crowded = crowded
     }
 
@@ -27,9 +24,7 @@ final class GateKeeper: Sendable {
 
     /// Whether a client's server name would be admitted now; nothing is remembered of it.
     func wouldAdmit(_ serverName: String, from address: IPAddress?) -> Bool {
-        gate.withLock {
-            $0.wouldAdmit(serverName, from: address?.bytes, uptime: Self.uptime, unixTime: Self.unixTime)
-        }
+        gate.withLock { $0.wouldAdmit(serverName, from: address?.bytes, uptime: Self.uptime) }
     }
 
     /// The generation of the account's keys that a client showed to have; `nil` for a stranger.
@@ -38,8 +33,7 @@ final class GateKeeper: Sendable {
     func admit(_ serverName: String?, from address: IPAddress? = nil) -> UInt32? {
         let (generation, hasBecomeCrowded) = gate.withLock { gate in
             let wasCrowded = gate.isCrowded
-            let generation = try? gate.admit(
-                serverName, from: address?.bytes, uptime: Self.uptime, unixTime: Self.unixTime)
+            let generation = gate.admit(serverName, from: address?.bytes, uptime: Self.uptime)
             return (generation, gate.isCrowded && !wasCrowded)
         }
         if hasBecomeCrowded { crowded() }
@@ -47,5 +41,4 @@ final class GateKeeper: Sendable {
     }
 
     private static var uptime: Duration { .nanoseconds(Int64(clamping: Instant.now.nanoseconds)) }
-    private static var unixTime: UInt64 { UInt64(Date().timeIntervalSince1970) }
 }

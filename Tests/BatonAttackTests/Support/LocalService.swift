@@ -24,8 +24,6 @@ final class LocalService: Sendable {
         account = try TestAccount(devices: devices)
         var tuning = NodeTuning()
         tuning.limits = limits
-        // The visitors have heard no announcement.
-        tuning.clockDelay = .zero
         let home = try Home(environment: ["BATON_HOME": scratch.path + "/home"])
         try FileManager.default.createDirectory(
             atPath: home.stateFolder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -34,6 +32,9 @@ final class LocalService: Sendable {
         node = Node(home: home, tuning: tuning, logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
         try await node.start()
     }
+
+    /// What its announcement tells devices of the account, for their tokens.
+    var gateNonce: [UInt8] { get async throws { try #require(await node.gateNonce) } }
 
     /// Connects as others on the network do.
     func visit(from address: IPAddress = .ipv4Loopback) async throws -> Visit {

@@ -19,12 +19,11 @@ enum TLSTarget: FuzzTarget {
         do {
             let identity = AdvertisementTarget.Fixture.shared.identity
             return (
-                guarded: try makeContext(identity) { try? gate.admit($0, uptime: .seconds(2), unixTime: time) },
+                guarded: try makeContext(identity) { gate.admit($0, uptime: .seconds(2)) },
                 open: try makeContext(identity) { _ in 0 }
             )
         } catch { fatalError("\(error)") }
     }()
-    private static let time: UInt64 = 1_795_000_000
     private static let nonce = [UInt8](repeating: 7, count: GateToken.nonceCount)
     // reason for unsafe: one input at a time uses it
     nonisolated(unsafe) private static var gate = freshGate()
@@ -67,7 +66,7 @@ enum TLSTarget: FuzzTarget {
             case .unclear, .foreign: fatalError("somebody was let in who would have been sent away")
             case .token(let name):
                 var gate = freshGate()
-                expect(gate.wouldAdmit(name, uptime: .seconds(2), unixTime: time), "another token is seen: \(name)")
+                expect(gate.wouldAdmit(name, uptime: .seconds(2)), "another token is seen: \(name)")
             case .undecided: break
             }
         }
@@ -101,7 +100,7 @@ enum TLSTarget: FuzzTarget {
 
     private static func freshGate() -> Gate {
         let fixture = AdvertisementTarget.Fixture.shared
-        var gate = Gate(device: fixture.identity.id, clockDelay: .zero)
+        var gate = Gate(device: fixture.identity.id)
         gate.beginPeriod(nonce: nonce, keys: fixture.keys, uptime: .seconds(1))
         return gate
     }
@@ -128,13 +127,12 @@ enum TLSTarget: FuzzTarget {
         let stranger = try hello(String(repeating: "a", count: 52) + ".baton.invalid")
         let clientNonce = [UInt8](repeating: 3, count: 16)
         let device = fixture.identity.id
-        let tokens = [
-            GateToken.serverName(keys: fixture.keys, server: device, gateNonce: nonce, clientNonce: clientNonce),
-            GateToken.serverName(keys: fixture.keys, server: device, unixTime: time, clientNonce: clientNonce),
-        ]
+        let token = GateToken.serverName(
+            keys: fixture.keys, server: device, gateNonce: nonce, clientNonce: clientNonce)
         // An alert, a record of another kind, another protocol.
-        return try tokens.map { try [0] + hello($0) } + [
-            [0] + stranger, [1] + stranger, [50] + stranger, [0] + stranger.dropLast(20), [0x80] + stranger,
+        return [
+            [0] + (try hello(token)), [0] + stranger, [1] + stranger, [50] + stranger, [0] + stranger.dropLast(20),
+            [0x80] + stranger,
             [0x81] + stranger, [0, 21, 3, 3, 0, 2, 2, 40],
             [0, 23, 3, 3, 0, 1, 0], [0] + Array("GET / HTTP/1.1\r\n\r\n".utf8), [0, 22, 3, 1, 0xFF, 0xFF],
         ]
