@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonProtocol
-import BatonTLS
 import Testing
 
 @testable import BatonAccount
@@ -44,13 +43,7 @@ import Testing
         let device = try DeviceIdentity(issuedBy: secrets, seed: vectors.device.seed.secret)
         let wrapping = device.localWrappingKey
         #expect(wrapping == vectors.revocation.wrappingKey.secret)
-        let plain = keys.concatenated
-        var wrapped = [UInt8](repeating: 0, count: plain.count + KeyWrap.overhead)
-        try wrapped.withUnsafeMutableBytes { target in
-            try plain.withUnsafeBytes { plain in
-                try wrapping.withUnsafeBytes { try KeyWrap.wrap(plain, with: $0, into: target) }
-            }
-        }
+        let wrapped = try keys.concatenated.wrapped(with: wrapping)
         #expect(wrapped == vectors.revocation.wrappedKeys.bytes)
     }
 }

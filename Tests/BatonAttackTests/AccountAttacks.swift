@@ -147,7 +147,7 @@ struct AccountAttacks {
             _ = try revoking.revoke([stolen.id], with: AccountSecrets(account.key))
             // It ends no connection by itself: as if it had not come to that.
             let exchange = try Origin.exchange(own, on: ControlLoop.loop)
-            let local = KeyEncryptionKey(localTo: own.account.identity)
+            let local = own.account.identity.localWrappingKey
             try await exchange.adopt(revoking.travellingLists(wrappedBy: local), wrappedBy: local)
             let origin = try await Origin(exchange: exchange)
             let thief = PeerName(id: stolen.id.description, name: "stolen")
@@ -164,7 +164,7 @@ struct AccountAttacks {
                     return TLSChannel(session, isClient: true)
                 })
             // The thief has the wrapping key, like every device that asks.
-            let keys = try await ends.1.keyEncryptionKey.wrap(revoking.currentKeys.concatenated)
+            let keys = try await revoking.currentKeys.concatenated.wrapped(with: ends.1.keyEncryptionKey)
             let (answer, data) = try await origin.answer(to: .accountState(.init()), from: thief, over: ends)
             if case .failure(let failure) = answer { #expect(failure.code == .refused && data.isEmpty) }
             return Outcome(succeeds: data.holds(keys))

@@ -214,7 +214,7 @@ struct PairingAttacks {
     func foreignCertificate() async throws {
         let account = try TestAccount(devices: 1)
         let (device, other) = (try NewDevice(), try NewDevice())
-        let key = KeyEncryptionKey(SecretBytes.random(count: 32))
+        let key = SecretBytes.random(count: 32)
         func attempt(_ certified: NewDevice) throws -> Outcome {
             let content = try WireHandOver(
                 account.devices[0].account, AccountSecrets(account.key), to: other.publicKey, wrappedBy: key)

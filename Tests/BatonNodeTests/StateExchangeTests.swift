@@ -88,8 +88,8 @@ struct StateExchangeTests {
         /// Gives the node lists, as the user's command does.
         ///
         /// - Parameter wrapping: what the keys are wrapped with; what this device's programs wrap with if nil.
-        func adopt(_ lists: [GivenList], wrappedBy wrapping: KeyEncryptionKey? = nil) async throws {
-            let wrapping = try wrapping ?? KeyEncryptionKey(localTo: store.load().identity)
+        func adopt(_ lists: [GivenList], wrappedBy wrapping: SecretBytes? = nil) async throws {
+            let wrapping = try wrapping ?? store.load().identity.localWrappingKey
             let home = try Home(environment: ["BATON_HOME": folder])
             let connection = try await Connection.connect(toLocalSocket: home.socketPath, on: loop)
             let messages = try lists.map { try WireSignedList($0, wrappedBy: wrapping) }
@@ -192,7 +192,7 @@ struct StateExchangeTests {
         try await first.ready()
         try await second.ready()
         let ways = [
-            KeyEncryptionKey(localTo: account.identity), KeyEncryptionKey(localTo: scene.member.identity),
+            account.identity.localWrappingKey, scene.member.identity.localWrappingKey,
             try await first.keyEncryptionKey, try await second.keyEncryptionKey,
         ]
         var forms: Set<Data> = []
@@ -221,7 +221,7 @@ struct StateExchangeTests {
 
         // A list without its keys is not taken.
         await #expect {
-            try await scene.adopt(account.givenLists, wrappedBy: .init(localTo: scene.member.identity))
+            try await scene.adopt(account.givenLists, wrappedBy: scene.member.identity.localWrappingKey)
         } throws: {
             ($0 as? HandoffError)?.code == .invalidRequest
         }
@@ -247,7 +247,7 @@ struct StateExchangeTests {
         try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: false)
         for _ in 0..<2 {
             await #expect {
-                try await scene.adopt(account.givenLists, wrappedBy: .init(localTo: account.identity))
+                try await scene.adopt(account.givenLists, wrappedBy: account.identity.localWrappingKey)
             } throws: {
                 ($0 as? HandoffError)?.message.contains("locked out only while this node runs") == true
             }

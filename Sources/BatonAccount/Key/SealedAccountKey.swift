@@ -33,35 +33,14 @@ package struct SealedAccountKey: Sendable, Equatable {
         let padded = SecretBytes(count: Self.paddedCount) { target in
             key.secret.withUnsafeBytes { target.copyMemory(from: $0) }
         }
-        var wrapped = [UInt8](repeating: 0, count: Self.wrappedCount)
-        do {
-            let wrapping = try Self.wrappingKey(passphrase, self.salt, cost)
-            try wrapped.withUnsafeMutableBytes { target in
-                try padded.withUnsafeBytes { padded in
-                    try wrapping.withUnsafeBytes { try KeyWrap.wrap(padded, with: $0, into: target) }
-                }
-            }
-        } catch {
-            throw .cryptography("\(error)")
-        }
-        self.wrapped = wrapped
+        wrapped = try padded.wrapped(with: Self.wrappingKey(passphrase, self.salt, cost))
     }
 
     /// Decrypts the key. Takes about one second.
     ///
     /// - Returns: nil if the passphrase is wrong, or if the key is another account's.
     package func open(with passphrase: SecretBytes, of account: AccountID) throws(AccountError) -> AccountKey? {
-        let wrapping: SecretBytes
-        do {
-            wrapping = try Self.wrappingKey(passphrase, salt, cost)
-        } catch {
-            throw .cryptography("\(error)")
-        }
-        let padded = try? SecretBytes(count: Self.paddedCount) { target in
-            try wrapped.withUnsafeBytes { wrapped in
-                try wrapping.withUnsafeBytes { try KeyWrap.unwrap(wrapped, with: $0, into: target) }
-            }
-        }
+        let padded = SecretBytes(unwrapping: wrapped, with: try Self.wrappingKey(passphrase, salt, cost))
         guard let padded else { return nil }
         let secret = padded.withUnsafeBytes {
             SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[..<AccountKey.secretCount]))
@@ -72,11 +51,13 @@ package struct SealedAccountKey: Sendable, Equatable {
 
     private static func wrappingKey(
         _ passphrase: SecretBytes, _ salt: [UInt8], _ cost: Scrypt.Cost
-    ) throws(TLSError) -> SecretBytes {
-        try SecretBytes(count: KeyWrap.keySize) { target throws(TLSError) in
-            try passphrase.withUnsafeBytes { passphrase throws(TLSError) in
-                try Scrypt.derive(from: passphrase, salt: salt, cost: cost, into: target)
+    ) throws(AccountError) -> SecretBytes {
+        do {
+            return try SecretBytes(count: KeyWrap.keySize) { target in
+                try passphrase.withUnsafeBytes { try Scrypt.derive(from: $0, salt: salt, cost: cost, into: target) }
             }
+        } catch {
+            throw .cryptography("\(error)")
         }
     }
 }

@@ -67,7 +67,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
         var spread = RevocationSpread(try await node?.devices().devices ?? [])
         func adopt(_ account: Account) async throws {
             guard let node else { return try store.take(account.givenLists) }
-            try await node.adopt(account.travellingLists(wrappedBy: KeyEncryptionKey(localTo: account.identity)))
+            try await node.adopt(account.travellingLists(wrappedBy: account.identity.localWrappingKey))
         }
         // Revoke at once. The revocations of other devices come later.
         var revoking = account

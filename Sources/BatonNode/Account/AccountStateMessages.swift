@@ -4,6 +4,7 @@ package import BatonAccount
 import BatonCore
 package import BatonMessages
 import BatonProtocol
+import BatonTLS
 import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
@@ -14,7 +15,7 @@ struct ToldState: Sendable {
     /// At most ``AccountState/maximumLists``.
     let lists: [WireSignedList]
     /// Wraps the keys in the lists.
-    let key: KeyEncryptionKey
+    let key: SecretBytes
 }
 
 extension Connection {
@@ -42,20 +43,40 @@ extension Connection {
     }
 }
 
+extension Connection {
+    /// The key that wraps keys of a revocation list between the two devices of this connection (RFC 8446, section 7.5).
+    ///
+    /// TLS keeps others from them anyway. The wrapping is for the buffers of messages, streams, TLS and the kernel that
+    /// they go through: none is wiped, so none may hold them in the clear.
+    ///
+    /// - Throws: ``HandoffError``: what became of the connection.
+    var keyEncryptionKey: SecretBytes {
+        get throws(HandoffError) {
+            do {
+                return try SecretBytes(count: KeyWrap.keySize) { target throws(TransportError) in
+                    try exportKeyingMaterial("EXPORTER-baton-generation-keys", into: target)
+                }
+            } catch {
+                throw HandoffError(error)
+            }
+        }
+    }
+}
+
 extension WireSignedList {
     /// A list as it travels, its keys wrapped.
-    package init(_ given: GivenList, wrappedBy key: KeyEncryptionKey) throws(HandoffError) {
+    package init(_ given: GivenList, wrappedBy key: SecretBytes) throws(AccountError) {
         self.init()
         list = Data(given.list.encoded)
-        if let keys = given.keys { wrappedKeys = Data(try key.wrap(keys.concatenated)) }
+        if let keys = given.keys { wrappedKeys = Data(try keys.concatenated.wrapped(with: key)) }
     }
 }
 
 extension GivenList {
     /// Reads a list and verifies its signature; keys that were not wrapped with this key count as none.
-    init(_ message: WireSignedList, wrappedBy key: KeyEncryptionKey, authority: AuthorityKey) throws(RevocationError) {
+    init(_ message: WireSignedList, wrappedBy key: SecretBytes, authority: AuthorityKey) throws(RevocationError) {
         let list = try RevocationList(decoding: Array(message.list), authority: authority)
-        let keys = key.unwrap(message.wrappedKeys)
+        let keys = SecretBytes(unwrapping: Array(message.wrappedKeys), with: key)
         self.init(list, keys: keys.flatMap { GenerationKeys(id: list.generation, concatenated: $0) })
     }
 }
@@ -63,7 +84,7 @@ extension GivenList {
 extension [WireSignedList] {
     /// Reads lists and verifies their signatures.
     func read(
-        wrappedBy key: KeyEncryptionKey, by authority: AuthorityKey
+        wrappedBy key: SecretBytes, by authority: AuthorityKey
     ) throws(RevocationError) -> [GivenList] {
         try map { (list) throws(RevocationError) in try GivenList(list, wrappedBy: key, authority: authority) }
     }
@@ -71,8 +92,12 @@ extension [WireSignedList] {
 
 extension Account {
     /// The lists of this account, with keys, as they travel.
-    package func travellingLists(wrappedBy key: KeyEncryptionKey) throws(HandoffError) -> [WireSignedList] {
-        try givenLists.map { (given) throws(HandoffError) in try WireSignedList(given, wrappedBy: key) }
+    package func travellingLists(wrappedBy key: SecretBytes) throws(HandoffError) -> [WireSignedList] {
+        do {
+            return try givenLists.map { (given) throws(AccountError) in try WireSignedList(given, wrappedBy: key) }
+        } catch {
+            throw HandoffError(.internal, "\(error)")
+        }
     }
 }
 

@@ -189,7 +189,7 @@ final class StateExchange {
     ///
     /// - Returns: whether anything was new.
     @discardableResult
-    func adopt(_ lists: [WireSignedList], wrappedBy key: KeyEncryptionKey) async throws(HandoffError) -> Bool {
+    func adopt(_ lists: [WireSignedList], wrappedBy key: SecretBytes) async throws(HandoffError) -> Bool {
         let changed: Account?
         do {
             changed = try account.take(lists.read(wrappedBy: key, by: account.value.identity.authorityKey))

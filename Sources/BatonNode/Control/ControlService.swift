@@ -93,7 +93,7 @@ struct ControlService: Sendable {
         case .cancelTransfer(let request): response = try await .cancelTransfer(cancelTransfer(request))
         case .discardPart(let request): response = try await .discardPart(discardPart(request))
         case .adoptState(let request):
-            try await exchange.adopt(request.lists, wrappedBy: KeyEncryptionKey(localTo: account.value.identity))
+            try await exchange.adopt(request.lists, wrappedBy: account.value.identity.localWrappingKey)
             response = .adoptState(.init())
         case .editDevices(let request):
             try await edit(request)

@@ -22,14 +22,14 @@ extension WireHandOver {
     ///
     /// - Parameter deviceKey: the Ed25519 public key of the new device, 32 bytes.
     package init(
-        _ account: Account, _ secrets: AccountSecrets, to deviceKey: [UInt8], wrappedBy key: KeyEncryptionKey
+        _ account: Account, _ secrets: AccountSecrets, to deviceKey: [UInt8], wrappedBy key: SecretBytes
     ) throws {
         self.init()
         let certificates = try secrets.certificates(for: deviceKey)
         accountID = account.id.rawValue
         certificate = Data(certificates.device)
         authorityCertificate = Data(certificates.authority)
-        wrappedFirstKeys = Data(try key.wrap(secrets.keys(generation: 0).concatenated))
+        wrappedFirstKeys = Data(try secrets.keys(generation: 0).concatenated.wrapped(with: key))
         lists = try account.travellingLists(wrappedBy: key)
         inviterName = account.deviceName
     }
@@ -39,13 +39,13 @@ extension WireHandOver {
     /// - Parameter name: the name of the new device.
     /// - Throws: ``PairingError`` with `malformed`, also if a list revokes the new device.
     package func read(
-        for device: NewDevice, name: String, wrappedBy key: KeyEncryptionKey
+        for device: NewDevice, name: String, wrappedBy key: SecretBytes
     ) throws(PairingError) -> HandedOver {
         guard
             certificate.count <= Self.maximumCertificate, authorityCertificate.count <= Self.maximumCertificate,
             lists.count <= AccountState.maximumLists,
             let inviterName = try? DeviceName.validated(inviterName),
-            let firstKeys = key.unwrap(wrappedFirstKeys),
+            let firstKeys = SecretBytes(unwrapping: Array(wrappedFirstKeys), with: key),
             var account = device.account(
                 id: AccountID(rawValue: accountID), certificate: Array(certificate),
                 authority: Array(authorityCertificate), firstKeys: firstKeys, name: name),

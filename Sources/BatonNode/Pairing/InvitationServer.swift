@@ -171,7 +171,7 @@ package final class InvitationServer {
         do {
             let content =
                 try WireHandOver(
-                    account, secrets, to: deviceKey, wrappedBy: KeyEncryptionKey(keys.wrapping)
+                    account, secrets, to: deviceKey, wrappedBy: keys.wrapping
                 ).serializedBytes() as [UInt8]
             joiner?.send(.welcome(try keys.seal(content, .welcome)))
             end = max(end, .now + Self.joiningTime)

@@ -61,6 +61,6 @@ package struct PairingJoin: Sendable {
         guard case .welcome(let sealed) = message, let content = keys.open(sealed, .welcome),
             let handOver = try? WireHandOver(serializedBytes: content)
         else { throw PairingError.malformed }
-        return try handOver.read(for: device, name: name, wrappedBy: KeyEncryptionKey(keys.wrapping))
+        return try handOver.read(for: device, name: name, wrappedBy: keys.wrapping)
     }
 }

@@ -14,7 +14,7 @@ import Testing
 struct HandOverTests {
     private let inviting: TestAccount
     private let device: NewDevice
-    private let key = KeyEncryptionKey(SecretBytes.random(count: 32))
+    private let key = SecretBytes.random(count: 32)
 
     init() throws {
         inviting = try TestAccount()
@@ -72,7 +72,7 @@ struct HandOverTests {
         let message = try content(of: inviting.devices[0].account)
         #expect(throws: PairingError.malformed) {
             try message.read(
-                for: device, name: "desktop", wrappedBy: KeyEncryptionKey(SecretBytes.random(count: 32)))
+                for: device, name: "desktop", wrappedBy: SecretBytes.random(count: 32))
         }
     }
 }

@@ -20,7 +20,7 @@ enum PairingTarget: FuzzTarget {
     private static let device = {
         do { return try NewDevice(seed: secret(7)) } catch { fatalError("\(error)") }
     }()
-    private static let wrapping = KeyEncryptionKey(secret(8))
+    private static let wrapping = secret(8)
 
     static func run(_ bytes: UnsafeRawBufferPointer) throws {
         var input = Input(bytes)

@@ -64,9 +64,9 @@ enum RevocationTarget: FuzzTarget {
 
 extension Account {
     /// The keys that sign lists, that verify them, and that wrap their keys.
-    fileprivate static func fixture() throws -> (AccountSecrets, AuthorityKey, KeyEncryptionKey) {
+    fileprivate static func fixture() throws -> (AccountSecrets, AuthorityKey, SecretBytes) {
         let secrets = AccountSecrets(AccountKey())
         let identity = try DeviceIdentity(issuedBy: secrets)
-        return (secrets, identity.authorityKey, KeyEncryptionKey(localTo: identity))
+        return (secrets, identity.authorityKey, identity.localWrappingKey)
     }
 }
