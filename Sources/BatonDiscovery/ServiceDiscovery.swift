@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import BatonEventLoop
+import BatonProtocol
 
 /// Announces this device on the local network and finds the others, through the system's DNS-SD responder (Avahi).
 ///
@@ -129,12 +130,10 @@ package actor ServiceDiscovery {
     ///   - rationed: the strings that are sent instead if the next change would have to wait; `nil` is the same. They
     ///     tell other devices that the record may become old.
     ///   - change: how urgent it is.
-    /// - Throws: ``DiscoveryError`` for strings that do not make a record. Nothing is published then.
     package nonisolated func publish(
         txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil, as change: RecordChange = .update
-    ) throws(DiscoveryError) {
-        let record = try PublishedRecord(
-            settled: TextRecord.encode(txt), rationed: TextRecord.encode(rationed ?? txt))
+    ) {
+        let record = PublishedRecord(settled: TextRecord.encode(txt), rationed: TextRecord.encode(rationed ?? txt))
         submit { $0.publish(record, as: change) }
     }
 
@@ -145,10 +144,8 @@ package actor ServiceDiscovery {
     ///     names can be linked. The old name keeps its record unless ``publish(txt:whenRationed:as:)`` is called
     ///     meanwhile.
     ///   - rationed: as in that method.
-    /// - Throws: ``DiscoveryError``, as that method.
-    package nonisolated func rotate(txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil) throws(DiscoveryError) {
-        let record = try PublishedRecord(
-            settled: TextRecord.encode(txt), rationed: TextRecord.encode(rationed ?? txt))
+    package nonisolated func rotate(txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil) {
+        let record = PublishedRecord(settled: TextRecord.encode(txt), rationed: TextRecord.encode(rationed ?? txt))
         submit { $0.rotate(record) }
     }
 

@@ -102,7 +102,7 @@ import Testing
         expect(.malformedRecord, record([strings[0], Array("a=".utf8), Array("b=".utf8)]))
         // The hard cap, at it and one above.
         let filler = record([[UInt8](repeating: 120, count: 255), [UInt8](repeating: 120, count: 255)])
-        let rest = AdvertisementTXT.maximumSize - raw.count - filler.count - 1
+        let rest = TextRecord.maximumLength - raw.count - filler.count - 1
         #expect(throws: Never.self) { try opener.open(raw + filler + record([[UInt8](repeating: 120, count: rest)])) }
         expect(.malformedRecord, raw + filler + record([[UInt8](repeating: 120, count: rest + 1)]))
     }

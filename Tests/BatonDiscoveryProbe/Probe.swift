@@ -51,9 +51,9 @@ enum Probe {
             let strings = words.dropFirst().map { bytes($0) }
             emit(#"{"event":"command","time":\#(MonotonicClock.nanoseconds()),"command":"\#(command)"}"#)
             switch command {
-            case "publish": try discovery.publish(txt: strings)
-            case "withdraw": try discovery.publish(txt: strings, as: .withdrawal)
-            case "rotate": try discovery.rotate(txt: strings)
+            case "publish": discovery.publish(txt: strings)
+            case "withdraw": discovery.publish(txt: strings, as: .withdrawal)
+            case "rotate": discovery.rotate(txt: strings)
             case "keep": discovery.keep(String(words[1]))
             case "reject": discovery.reject(String(words[1]))
             case "queries":

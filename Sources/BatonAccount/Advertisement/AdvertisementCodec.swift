@@ -9,7 +9,7 @@ enum AdvertisementCodec {
     static let size = 388
 
     static func encode(_ advertisement: Advertisement) throws(AdvertisementError) -> [UInt8] {
-        try check(advertisement)
+        guard isWithinBounds(advertisement) else { throw .malformed }
         let content = advertisement.content
         var bytes: [UInt8] = []
         bytes.reserveCapacity(size)
@@ -50,28 +50,21 @@ enum AdvertisementCodec {
         DeviceName.isControl(scalar) ? " " : scalar
     }
 
-    private static func check(_ advertisement: Advertisement) throws(AdvertisementError) {
+    private static func isWithinBounds(_ advertisement: Advertisement) -> Bool {
         let content = advertisement.content
-        guard (1...content.maximumTimeToLive).contains(content.timeToLive) else { throw .malformed(.timeToLive) }
-        guard content.port >= Advertisement.minimumPort else { throw .malformed(.port) }
-        guard advertisement.epoch < Advertisement.maximumEpoch else { throw .malformed(.epoch) }
-        guard (try? DeviceName.validated(content.deviceName)) == content.deviceName else {
-            throw .malformed(.deviceName)
-        }
-        guard let activity = content.current else { return }
-        guard activity.id.count == AdvertisedActivity.idCount else { throw .malformed(.activityID) }
-        guard activity.teamTag.count == AdvertisedActivity.teamTagCount else { throw .malformed(.teamTag) }
-        guard isText(activity.type, atMost: AdvertisedActivity.maximumTypeCount) else {
-            throw .malformed(.activityType)
-        }
-        guard activity.flags.contains(.document) || activity.documentSize == 0 else {
-            throw .malformed(.documentSize)
-        }
+        // The store rejects a name in any other form when it loads.
+        return (1...content.maximumTimeToLive).contains(content.timeToLive)
+            && content.port >= Advertisement.minimumPort && advertisement.epoch < Advertisement.maximumEpoch
+            && (try? DeviceName.validated(content.deviceName)) == content.deviceName
+            && content.current.map(isWithinBounds) ?? true
     }
 
-    /// Whether a text has 1 to `limit` bytes and no control characters.
-    static func isText(_ text: String, atMost limit: Int) -> Bool {
-        (1...limit).contains(text.utf8.count) && !text.unicodeScalars.contains(where: DeviceName.isControl)
+    /// The title has no bounds here: it is cut when it is written.
+    private static func isWithinBounds(_ activity: AdvertisedActivity) -> Bool {
+        activity.id.count == AdvertisedActivity.idCount && activity.teamTag.count == AdvertisedActivity.teamTagCount
+            && (1...AdvertisedActivity.maximumTypeCount).contains(activity.type.utf8.count)
+            && !activity.type.unicodeScalars.contains(where: DeviceName.isControl)
+            && (activity.flags.contains(.document) || activity.documentSize == 0)
     }
 }
 
@@ -101,28 +94,24 @@ extension AdvertisementCodec {
         guard format == self.format, bytes.count == size else { throw .unknownFormat(format) }
         let publicKey = try reader.bytes(32)
         let epoch = try reader.integer(UInt64.self)
-        guard epoch < Advertisement.maximumEpoch else { throw .malformed(.epoch) }
         let sequence = try reader.integer(UInt64.self)
         let timeToLive = try reader.integer(UInt16.self)
         let port = try reader.integer(UInt16.self)
-        guard port >= Advertisement.minimumPort else { throw .malformed(.port) }
         let gateNonce = try reader.bytes(GateToken.nonceCount)
         let others = try reader.integer(UInt8.self)
         let state = try reader.integer(UInt8.self)
-        guard state <= 1 else { throw .malformed(.state) }
-        let name = try reader.text(.deviceName, 1...DeviceName.maximumCount)
-        // A name must be in the form in which each device writes its own: the store rejects any other form when it
-        // loads.
-        guard (try? DeviceName.validated(name)) == name else { throw .malformed(.deviceName) }
+        guard state <= 1 else { throw .malformed }
+        let name = try reader.text()
         let addresses = try decodeAddresses(&reader)
         let activity = state == 1 ? try decodeActivity(&reader) : nil
-        let content = AdvertisementContent(
-            timeToLive: timeToLive, port: port, addresses: addresses, deviceName: name, current: activity,
-            otherActivities: others)
-        guard (1...content.maximumTimeToLive).contains(timeToLive) else { throw .malformed(.timeToLive) }
-        return Advertisement(
+        let advertisement = Advertisement(
             device: DeviceID(ed25519PublicKey: publicKey), publicKey: publicKey, epoch: epoch, sequence: sequence,
-            gateNonce: gateNonce, content: content)
+            gateNonce: gateNonce,
+            content: AdvertisementContent(
+                timeToLive: timeToLive, port: port, addresses: addresses, deviceName: name, current: activity,
+                otherActivities: others))
+        guard isWithinBounds(advertisement) else { throw .malformed }
+        return advertisement
     }
 
     static func decodeAddresses(
@@ -133,14 +122,12 @@ extension AdvertisementCodec {
         for _ in 0..<count {
             guard let family = NetworkAddress.Family(rawValue: try reader.integer(UInt8.self)),
                 let address = NetworkAddress(bytes: try reader.bytes(family.byteCount))
-            else { throw .malformed(.address) }
+            else { throw .malformed }
             addresses.append(address)
         }
         // The addresses must be exactly as a sender may write them: within the bounds, each once, and none that names
         // several hosts or the receiver itself.
-        guard AdvertisementContent.fitting(addresses) == addresses else {
-            throw .malformed(.address)
-        }
+        guard AdvertisementContent.fitting(addresses) == addresses else { throw .malformed }
         return addresses
     }
 
@@ -151,11 +138,10 @@ extension AdvertisementCodec {
         let version = try reader.integer(UInt32.self)
         let flags = AdvertisedActivity.Flags(rawValue: try reader.integer(UInt8.self))
         let documentSize = try reader.integer(UInt64.self)
-        guard flags.contains(.document) || documentSize == 0 else { throw .malformed(.documentSize) }
         let age = try reader.integer(UInt32.self)
         let teamTag = try reader.bytes(AdvertisedActivity.teamTagCount)
-        let type = try reader.text(.activityType, 1...AdvertisedActivity.maximumTypeCount)
-        let title = try reader.text(.title, 0...AdvertisedActivity.maximumTitleCount)
+        let type = try reader.text()
+        let title = try reader.text()
         return AdvertisedActivity(
             id: id, type: type, teamTag: teamTag, version: version, flags: flags, documentSize: documentSize, age: age,
             title: title)
@@ -171,7 +157,7 @@ struct ByteReader {
     }
 
     mutating func bytes(_ count: Int) throws(AdvertisementError) -> [UInt8] {
-        guard rest.count >= count else { throw .malformed(.length) }
+        guard rest.count >= count else { throw .malformed }
         defer { rest.removeFirst(count) }
         return Array(rest.prefix(count))
     }
@@ -183,15 +169,10 @@ struct ByteReader {
     }
 
     /// A text behind its length: well-formed UTF-8 without control characters.
-    mutating func text(
-        _ field: AdvertisementField, _ bounds: ClosedRange<Int>
-    ) throws(AdvertisementError) -> String {
-        let count = Int(try integer(UInt8.self))
-        guard bounds.contains(count) else { throw .malformed(field) }
-        guard
-            let text = String(validating: try bytes(count), as: UTF8.self),
+    mutating func text() throws(AdvertisementError) -> String {
+        guard let text = String(validating: try bytes(Int(integer(UInt8.self))), as: UTF8.self),
             !text.unicodeScalars.contains(where: DeviceName.isControl)
-        else { throw .malformed(field) }
+        else { throw .malformed }
         return text
     }
 }

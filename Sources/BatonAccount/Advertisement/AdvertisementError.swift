@@ -1,21 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A field of an advertisement, as errors name it.
-package enum AdvertisementField: String, Sendable {
-    case timeToLive = "the time to live"
-    case port = "the port"
-    case address = "an address"
-    case deviceName = "the device name"
-    case activityID = "the activity's id"
-    case activityType = "the activity's type"
-    case teamTag = "the team tag"
-    case documentSize = "the document size"
-    case title = "the title"
-    case epoch = "the epoch"
-    case state = "the state"
-    case length = "a length"
-}
-
 /// Why an advertisement cannot be sealed, or a TXT record counts for nothing. None of these changes any state.
 package enum AdvertisementError: Error, Equatable, CustomStringConvertible {
     /// The record is longer than 1200 bytes, is no sequence of strings, or its sealed part does not have the one size
@@ -26,7 +10,7 @@ package enum AdvertisementError: Error, Equatable, CustomStringConvertible {
     case unopenable
     case unknownFormat(UInt8)
     /// A field is out of its bounds, in what was opened or is to be sealed.
-    case malformed(AdvertisementField)
+    case malformed
     case badSignature
     /// It is this device's own, or of a device with a copy of its account folder: of an epoch that this device is not
     /// in.
@@ -48,7 +32,7 @@ package enum AdvertisementError: Error, Equatable, CustomStringConvertible {
         case .unsupportedVersion: "the record has a version this program does not know"
         case .unopenable: "the advertisement is not this account's"
         case .unknownFormat(let format): "a device of this account advertises in format \(format); update Baton here"
-        case .malformed(let field): "a device of this account advertises \(field.rawValue) out of bounds"
+        case .malformed: "a device of this account advertises something out of bounds; update Baton there or here"
         case .badSignature: "a device of this account advertises under a key that is not its own"
         case .own: "the advertisement is this device's own"
         case .cryptography(let detail): "the cryptography library refused what it must be able to do (\(detail))"

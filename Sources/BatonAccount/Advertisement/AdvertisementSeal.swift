@@ -78,9 +78,6 @@ enum AdvertisementSeal {
 ///
 /// The record always has 506 bytes, length bytes included.
 enum AdvertisementTXT {
-    /// The longest record that is read, in bytes.
-    static let maximumSize = 1200
-
     /// The size of every record that this code makes, length bytes included.
     static let size = 1 + 3 + 2 * (1 + maximumString)
 
@@ -102,15 +99,10 @@ enum AdvertisementTXT {
     ///
     /// As RFC 6763 asks: keys in any case, the first of equal keys counts, unknown and empty strings are passed over.
     static func blob(in record: [UInt8]) throws(AdvertisementError) -> [UInt8] {
-        guard record.count <= maximumSize else { throw .malformedRecord }
+        guard let strings = TextRecord.decode(record) else { throw .malformedRecord }
         var values: [UInt8: ArraySlice<UInt8>] = [:]
-        var rest = record[...]
-        while let count = rest.popFirst() {
-            guard rest.count >= count else { throw .malformedRecord }
-            let string = rest.prefix(Int(count))
-            rest = rest.dropFirst(Int(count))
-            guard string.count >= 2, string[string.startIndex + 1] == UInt8(ascii: "=") else { continue }
-            let key = string[string.startIndex] | 0x20
+        for string in strings where string.count >= 2 && string[1] == UInt8(ascii: "=") {
+            let key = string[0] | 0x20
             if values[key] == nil { values[key] = string.dropFirst(2) }
         }
         guard let version = values[UInt8(ascii: "v")] else { throw .malformedRecord }

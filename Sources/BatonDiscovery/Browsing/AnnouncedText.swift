@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
+
 /// A TXT record of an instance in a multicast DNS response (RFC 6762, section 18, and RFC 1035, section 4.1).
 package struct AnnouncedText: Hashable, Sendable {
     /// The first label of the record's name.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonProtocol
 
 /// An open query for the TXT record of one instance.
 struct Query {

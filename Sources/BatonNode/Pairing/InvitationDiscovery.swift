@@ -3,6 +3,7 @@
 import BatonAccount
 import BatonDiscovery
 package import BatonEventLoop
+import BatonProtocol
 package import SystemPackage
 
 /// An invitation that is announced on the local network. Anyone may have announced it.
@@ -57,13 +58,13 @@ package struct InvitationDiscovery: Sendable {
 
     /// Announces or looks until ``stop()``. Call once.
     package func run(telling tell: @Sendable (Event) -> Void) async {
-        if let own { try? discovery.publish(txt: own.strings) }
+        if let own { discovery.publish(txt: own.strings) }
         await discovery.start()
         var seen: [Seen] = []
         for await event in discovery.events {
             switch event {
             case .registered(let instance): tell(.announced(tag: InvitationRecord.tag(of: instance)))
-            case .rotationDue: if let own { try? discovery.rotate(txt: own.strings) }
+            case .rotationDue: if let own { discovery.rotate(txt: own.strings) }
             case .record(let instance, let interface, let txt):
                 guard own == nil, let record = TextRecord.decode(txt).flatMap(InvitationRecord.init(decoding:)) else {
                     discovery.reject(instance)

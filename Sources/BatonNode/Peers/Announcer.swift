@@ -53,9 +53,9 @@ final class Announcer {
     /// - Parameter isRenewal: whether nothing has changed, so that nobody waits for it.
     func publish(isRenewal: Bool = false) {
         let before = told
-        announce { record, rationed throws(DiscoveryError) in
+        announce { record, rationed in
             let isWithdrawal = !before.isSubset(of: told)
-            try discovery.publish(
+            discovery.publish(
                 txt: record, whenRationed: rationed,
                 as: isWithdrawal ? .withdrawal : isRenewal ? .renewal : .update)
         }
@@ -76,9 +76,7 @@ final class Announcer {
         begin(&sealer)
         gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
         listeners.beginPeriod(at: Self.ownNetworkAddresses())
-        announce { record, rationed throws(DiscoveryError) in
-            try discovery.rotate(txt: record, whenRationed: rationed)
-        }
+        announce { record, rationed in discovery.rotate(txt: record, whenRationed: rationed) }
     }
 
     func stop() {
@@ -91,7 +89,7 @@ final class Announcer {
     ///
     /// - Parameter publish: gets the record, and the one for when the next change will have to wait: others are to ask
     ///   then.
-    private func announce(_ publish: ([[UInt8]], [[UInt8]]) throws(DiscoveryError) -> Void) {
+    private func announce(_ publish: ([[UInt8]], [[UInt8]]) -> Void) {
         guard !isStopped else { return }
         let visible = offers.visible
         told = Set(visible.map(\.id))
@@ -103,7 +101,7 @@ final class Announcer {
         do {
             let record = try sealer.seal(content)
             content.otherActivities = AdvertisementContent.uncountedActivities
-            try publish(record, sealer.seal(content))
+            publish(record, try sealer.seal(content))
         } catch {
             return logger.error("this device cannot be announced: \(error)")
         }

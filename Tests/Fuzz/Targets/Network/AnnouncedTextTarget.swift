@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 @testable import BatonDiscovery
+@testable import BatonProtocol
 
 /// Multicast DNS responses and queries, as anyone on the link can send them.
 enum AnnouncedTextTarget: FuzzTarget {

@@ -8,18 +8,13 @@ package enum TextRecord {
     /// sends it.
     package static let maximumLength = 1200
 
-    /// Makes a record of strings, in order.
+    /// Makes a record of strings of this program, in order.
     ///
-    /// - Throws: ``DiscoveryError/stringTooLong`` for a string of more than 255 bytes, or an empty one (RFC 6763,
-    ///   section 6.1, forbids it). ``DiscoveryError/recordTooLong`` for more than ``maximumLength`` in all.
-    package static func encode(_ strings: [[UInt8]]) throws(DiscoveryError) -> [UInt8] {
-        var record: [UInt8] = []
-        for string in strings {
-            guard let length = UInt8(exactly: string.count), length > 0 else { throw .stringTooLong }
-            record.append(length)
-            record.append(contentsOf: string)
-            guard record.count <= maximumLength else { throw .recordTooLong }
-        }
+    /// - Precondition: each string has 1 to 255 bytes (RFC 6763, section 6.1, forbids an empty one), and the record at
+    ///   most ``maximumLength``.
+    package static func encode(_ strings: [[UInt8]]) -> [UInt8] {
+        let record = strings.flatMap { [UInt8($0.count)] + $0 }
+        precondition(!strings.contains { $0.isEmpty } && record.count <= maximumLength, "nobody can read this record")
         // "An empty TXT record containing zero strings is not allowed". A single empty string stands for it.
         return record.isEmpty ? [0] : record
     }
@@ -37,12 +32,4 @@ package enum TextRecord {
         }
         return strings
     }
-}
-
-/// A mistake of a caller of discovery.
-package enum DiscoveryError: Error, Hashable {
-    /// A string of a TXT record is empty or has more than 255 bytes.
-    case stringTooLong
-    /// A TXT record has more than ``TextRecord/maximumLength`` bytes.
-    case recordTooLong
 }
