@@ -75,12 +75,12 @@ struct PairingAttacks {
             for _ in 0..<tries {
                 if !counts { invitation = Invitation() }
                 let joiner = PairingJoiner(deviceKey: Self.thief)
-                guard case .send(let key) = try invitation.receive(joiner.commit) else { break }
+                guard let key = try? invitation.begin(joiner.commit) else { break }
                 keyCount += 1
                 let (open, keys) = try joiner.receiveKey(key)
                 if keys.digits.hasPrefix(wanted) {
                     _ = try invitation.receive(open)
-                    guard case .handOver = invitation.enter(keys.digits) else { break }
+                    guard case .right = invitation.enter(keys.digits) else { break }
                     return (.succeeded, keyCount)
                 }
                 _ = invitation.lose()
@@ -104,12 +104,10 @@ struct PairingAttacks {
             let victim = try Self.victim()
             var invitation = Invitation()
             let middle = PairingJoiner(deviceKey: Self.thief)
-            guard case .send(let key) = try invitation.receive(middle.commit) else { return .refused }
-            let (open, keys) = try middle.receiveKey(key)
-            guard case .ask = try invitation.receive(open),
-                case .handOver(Self.thief, _) = invitation.enter(compares ? victim.digits : keys.digits)
-            else { return .refused }
-            return .succeeded
+            let (open, keys) = try middle.receiveKey(invitation.begin(middle.commit))
+            guard case .asked = try invitation.receive(open) else { return .refused }
+            _ = invitation.enter(compares ? victim.digits : keys.digits)
+            return Outcome(succeeds: invitation.recipient?.deviceKey == Self.thief)
         }
         try await attack("a middle on both sides") {
             try attempt(compares: true)
@@ -154,11 +152,9 @@ struct PairingAttacks {
         func attempt(isAnswering: Bool) throws -> Outcome {
             let joiner = PairingJoiner(deviceKey: Self.deviceKey)
             var (first, second) = (Invitation(), Invitation())
-            guard case .send(let key) = try first.receive(joiner.commit),
-                case .send(let other) = try second.receive(joiner.commit)
-            else { return .refused }
+            let (key, other) = (try first.begin(joiner.commit), try second.begin(joiner.commit))
             let (open, keys) = try joiner.receiveKey(isAnswering ? other : key)
-            guard case .ask? = try? second.receive(open), case .handOver = second.enter(keys.digits) else {
+            guard case .asked? = try? second.receive(open), case .right = second.enter(keys.digits) else {
                 return .refused
             }
             return .succeeded

@@ -13,28 +13,31 @@ package struct Invitation: Sendable {
     /// the inviter has sent its key, and before any entry: from then on an attacker knows which digits it has.
     package static let maximumFailures = 3
 
-    package enum Step: Sendable {
-        case send(PairingMessage)
-        case ask
-        /// Ask again: these are not its digits.
+    /// News for the user of the inviting device.
+    package enum Event: Sendable, Equatable {
+        /// A joiner shows six digits: they are to be entered, or the joiner turned away.
+        case asked
+        /// These are not its digits: enter others.
         case wrong(left: Int)
-        /// Wait for another joiner: the attempt failed.
+        /// The joiner is gone or broke the rules. Another one may come.
         case lost(left: Int)
-        /// Hand the account over to this device, by these keys.
-        case handOver(deviceKey: [UInt8], PairingKeys)
-        /// The device has stored the account; the invitation is over.
-        case joined(name: String)
-        /// The device got the account and did not say that it stored it; the invitation is over.
-        case unconfirmed
+        /// The digits were right: this device may have the account.
+        case right(DeviceID)
+        /// The device has stored the account. The last event.
+        case joined(name: String, DeviceID)
+        /// The device got the account and did not say that it stored it. The last event.
+        case unconfirmed(DeviceID)
+        /// The invitation ended without a new device. The last event.
         case over(PairingEnd)
-        case ignore
+        /// The account could not be handed over. The last event.
+        case failed(String)
     }
 
     private enum State {
         case waiting
         case exchanging(PairingInviter)
         case asking(deviceKey: [UInt8], PairingKeys, hasEntry: Bool)
-        case handedOver(PairingKeys)
+        case handedOver(deviceKey: [UInt8], PairingKeys)
         case over
     }
 
@@ -48,78 +51,83 @@ package struct Invitation: Sendable {
         if case .waiting = state { true } else { false }
     }
 
-    /// Takes a message of the joiner.
+    /// The device that gets the account, and the keys for that; nil before the right digits, and at the end.
+    package var recipient: (deviceKey: [UInt8], keys: PairingKeys)? {
+        if case .handedOver(let deviceKey, let keys) = state { (deviceKey, keys) } else { nil }
+    }
+
+    /// Takes the first message of a joiner.
+    ///
+    /// - Returns: the answer.
+    /// - Throws: `malformed`, also if nobody may begin; see ``isWaiting``.
+    package mutating func begin(_ commit: PairingMessage) throws(PairingError) -> PairingMessage {
+        guard isWaiting else { throw .malformed }
+        let inviter = try PairingInviter(commit: commit)
+        state = .exchanging(inviter)
+        return inviter.key
+    }
+
+    /// Takes a further message of the joiner.
     ///
     /// - Throws: `malformed` for a message that cannot come now or is wrong. The caller then ends the connection and
     ///   calls ``lose()``.
-    package mutating func receive(_ message: PairingMessage) throws(PairingError) -> Step {
+    package mutating func receive(_ message: PairingMessage) throws(PairingError) -> Event? {
         switch state {
-        case .waiting:
-            let inviter = try PairingInviter(commit: message)
-            state = .exchanging(inviter)
-            return .send(inviter.key)
         case .exchanging(let inviter):
             let (deviceKey, keys) = try inviter.receiveOpen(message)
             state = .asking(deviceKey: deviceKey, keys, hasEntry: false)
-            return .ask
-        case .handedOver(let keys):
+            return .asked
+        case .handedOver(let deviceKey, let keys):
             guard case .done(let sealed) = message, let bytes = keys.open(sealed, .done),
                 let text = String(validating: bytes, as: UTF8.self), let name = try? DeviceName.validated(text)
             else { throw .malformed }
-            state = .over
-            return .joined(name: name)
-        case .asking:
-            throw .malformed
-        case .over:
-            return .ignore
+            return end(.joined(name: name, DeviceID(ed25519PublicKey: deviceKey)))
+        case .waiting, .asking: throw .malformed
+        case .over: return nil
         }
     }
 
-    package mutating func enter(_ digits: String) -> Step {
-        guard case .asking(let deviceKey, let keys, _) = state else { return .ignore }
+    /// Takes the digits that the user typed. They count for nothing while nobody is asked about.
+    package mutating func enter(_ digits: String) -> Event? {
+        guard case .asking(let deviceKey, let keys, _) = state else { return nil }
         if digits == keys.digits {
-            state = .handedOver(keys)
-            return .handOver(deviceKey: deviceKey, keys)
-        }
-        failures += 1
-        guard failures < Self.maximumFailures else {
-            state = .over
-            return .over(.digits)
+            state = .handedOver(deviceKey: deviceKey, keys)
+            return .right(DeviceID(ed25519PublicKey: deviceKey))
         }
         state = .asking(deviceKey: deviceKey, keys, hasEntry: true)
-        return .wrong(left: Self.maximumFailures - failures)
+        return fail() ?? .wrong(left: Self.maximumFailures - failures)
     }
 
     /// The joiner is gone, broke the rules, was too slow, or was turned away by the user.
-    package mutating func lose() -> Step {
+    package mutating func lose() -> Event? {
         switch state {
-        case .waiting, .over: return .ignore
-        case .handedOver:
-            state = .over
-            return .unconfirmed
+        case .waiting, .over: return nil
+        case .handedOver(let deviceKey, _): return end(.unconfirmed(DeviceID(ed25519PublicKey: deviceKey)))
+        case .asking(_, _, hasEntry: true): state = .waiting
         case .exchanging, .asking(_, _, hasEntry: false):
-            failures += 1
-        case .asking(_, _, hasEntry: true):
-            break
+            state = .waiting
+            if let end = fail() { return end }
         }
-        guard failures < Self.maximumFailures else {
-            state = .over
-            return .over(.digits)
-        }
-        state = .waiting
         return .lost(left: Self.maximumFailures - failures)
     }
 
+    /// Counts a failure. The last one ends the invitation.
+    private mutating func fail() -> Event? {
+        failures += 1
+        return failures < Self.maximumFailures ? nil : end(.over(.digits))
+    }
+
+    private mutating func end(_ event: Event) -> Event {
+        state = .over
+        return event
+    }
+
     /// The time is over, or the user has ended the invitation.
-    package mutating func stop(_ reason: PairingEnd) -> Step {
+    package mutating func stop(_ reason: PairingEnd) -> Event? {
         switch state {
-        case .over: return .ignore
-        case .handedOver:
-            state = .over
-            return .unconfirmed
-        case .waiting, .exchanging, .asking:
-            state = .over
-            return .over(reason)
+        case .over: nil
+        case .handedOver: lose()
+        case .waiting, .exchanging, .asking: end(.over(reason))
         }
     }
 

@@ -63,7 +63,7 @@ struct AccountInviteCommand: AsyncParsableCommand {
 
 private struct InvitationDialogue {
     private enum Input: Sendable {
-        case event(InvitationServer.Event)
+        case event(Invitation.Event)
         case announcement(InvitationDiscovery.Event)
         /// Nil at the end of standard input.
         case line(String?)
@@ -176,7 +176,7 @@ private struct InvitationDialogue {
         }
     }
 
-    private mutating func take(_ event: InvitationServer.Event) async throws {
+    private mutating func take(_ event: Invitation.Event) async throws {
         switch event {
         case .asked:
             Output.say("A device asks to join. Enter alone turns it away.")

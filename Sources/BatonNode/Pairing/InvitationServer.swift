@@ -3,7 +3,7 @@
 package import BatonAccount
 package import BatonEventLoop
 import BatonMessages
-package import BatonProtocol
+import BatonProtocol
 import SwiftProtobuf
 
 /// An invitation on the network. It listens for joiners, and hands the account over to the one whose digits the user
@@ -12,24 +12,6 @@ import SwiftProtobuf
 /// It asks about one joiner at a time. Others are told that it is busy.
 @ControlLoop
 package final class InvitationServer {
-    package enum Event: Sendable {
-        /// A joiner shows six digits; answer with ``InvitationServer/enter(_:)`` or ``InvitationServer/turnAway()``.
-        case asked
-        /// These were not its digits; answer again.
-        case wrong(left: Int)
-        case lost(left: Int)
-        /// The digits were right, and the device has what it needs to join.
-        case right(DeviceID)
-        /// The device has joined. The last event.
-        case joined(name: String, DeviceID)
-        /// The device did not say that it joined. The last event.
-        case unconfirmed(DeviceID)
-        /// The invitation ended without a new device. The last event.
-        case over(PairingEnd)
-        /// The account could not be handed over. The last event.
-        case failed(String)
-    }
-
     /// The port that is tried first. It has no other meaning than that a firewall can let it in.
     package nonisolated static let port: UInt16 = 24748
 
@@ -42,8 +24,9 @@ package final class InvitationServer {
     /// How long a device may take to say that it joined, at least: 60 s.
     private static let joiningTime = Duration.seconds(60)
 
-    /// The events, at most one for each call and each message.
-    package nonisolated let events: AsyncStream<Event>
+    /// The events, at most one for each call and each message. The user answers ``Invitation/Event/asked`` with
+    /// ``enter(_:)`` or ``turnAway()``.
+    package nonisolated let events: AsyncStream<Invitation.Event>
     package nonisolated let port: UInt16
     /// Where joiners reach this machine, the likeliest first.
     package nonisolated let addresses: [SocketAddress]
@@ -51,11 +34,10 @@ package final class InvitationServer {
     private let account: Account
     private var secrets: AccountSecrets?
     private let listener: Listener
-    private let yield: AsyncStream<Event>.Continuation
+    private let yield: AsyncStream<Invitation.Event>.Continuation
     private var invitation = Invitation()
     private var strangers: [PairingSocket] = []
     private var joiner: PairingSocket?
-    private var device: DeviceID?
     private var expiry: BatonEventLoop.Timer?
     private var end = ContinuousClock.now + Invitation.lifetime
 
@@ -100,13 +82,11 @@ package final class InvitationServer {
     /// - Returns: whether they were right.
     @discardableResult
     package func enter(_ digits: String) -> Bool {
-        let step = invitation.enter(digits)
-        guard case .handOver(let deviceKey, let keys) = step else {
-            take(step)
-            return false
-        }
-        handOver(to: deviceKey, keys)
-        return true
+        let event = invitation.enter(digits)
+        if let (deviceKey, keys) = invitation.recipient { handOver(to: deviceKey, keys) }
+        tell(event)
+        if case .right? = event { return true }
+        return false
     }
 
     /// Turns the joiner away. That counts as a failure: see ``Invitation/maximumFailures``.
@@ -116,7 +96,7 @@ package final class InvitationServer {
 
     /// Ends the invitation. Idempotent.
     package func stop(_ reason: PairingEnd) {
-        take(invitation.stop(reason))
+        tell(invitation.stop(reason))
     }
 
     // MARK: - Joiners
@@ -133,11 +113,22 @@ package final class InvitationServer {
         do {
             let commit = try await firstMessage(of: socket)
             guard invitation.isWaiting else { return socket.close(saying: .busy) }
-            let step = try invitation.receive(commit)
+            let key = try invitation.begin(commit)
             joiner = socket
-            await exchange(with: socket, step)
+            socket.send(key)
+        } catch {
+            return socket.close(saying: error.reason)
+        }
+        do {
+            tell(try invitation.receive(try await socket.receive([.open], within: Self.openingTime)))
+            // It comes when the user has typed the digits. The end of the invitation closes the socket.
+            let done = try await socket.receive([.done], within: Invitation.lifetime + Self.joiningTime)
+            let joined = try invitation.receive(done)
+            socket.close()
+            tell(joined)
         } catch {
             socket.close(saying: error.reason)
+            tell(invitation.lose())
         }
     }
 
@@ -146,64 +137,35 @@ package final class InvitationServer {
         return try await stranger.receive([.commit], within: Self.firstMessageTime)
     }
 
-    /// Serves a joiner from its commitment to its end.
-    private func exchange(with socket: PairingSocket, _ first: Invitation.Step) async {
-        do {
-            if case .send(let key) = first { socket.send(key) }
-            let open = try await socket.receive([.open], within: Self.openingTime)
-            if case .ask = try invitation.receive(open) { yield.yield(.asked) }
-            // It comes when the user has typed the digits. The end of the invitation closes the socket.
-            let done = try await socket.receive([.done], within: Invitation.lifetime + Self.joiningTime)
-            let step = try invitation.receive(done)
-            socket.close()
-            take(step)
-        } catch {
-            socket.close(saying: error.reason)
-            take(invitation.lose())
-        }
-    }
-
     private func handOver(to deviceKey: [UInt8], _ keys: PairingKeys) {
         guard let secrets else { return }
         self.secrets = nil
-        let device = DeviceID(ed25519PublicKey: deviceKey)
-        self.device = device
         do {
             let content =
-                try WireHandOver(
-                    account, secrets, to: deviceKey, wrappedBy: keys.wrapping
-                ).serializedBytes() as [UInt8]
+                try WireHandOver(account, secrets, to: deviceKey, wrappedBy: keys.wrapping).serializedBytes() as [UInt8]
             joiner?.send(.welcome(try keys.seal(content, .welcome)))
             end = max(end, .now + Self.joiningTime)
             expiry?.schedule(after: ContinuousClock.now.duration(to: end))
-            yield.yield(.right(device))
         } catch {
             joiner?.close(saying: .turnedAway)
-            finish(.failed("\(error)"))
+            tell(.failed("\(error)"))
         }
     }
 
-    private func take(_ step: Invitation.Step) {
-        switch step {
-        case .send, .ask, .handOver, .ignore:
-            break
-        case .wrong(let left):
-            yield.yield(.wrong(left: left))
-        case .lost(let left):
-            joiner = nil
-            yield.yield(.lost(left: left))
-        case .joined(let name):
-            if let device { finish(.joined(name: name, device)) }
-        case .unconfirmed:
-            if let device { finish(.unconfirmed(device)) }
+    private func tell(_ event: Invitation.Event?) {
+        guard let event else { return }
+        yield.yield(event)
+        switch event {
+        case .asked, .wrong, .right: return
+        case .lost: joiner = nil
         case .over(let reason):
             joiner?.close(saying: reason)
-            finish(.over(reason))
+            finish()
+        case .joined, .unconfirmed, .failed: finish()
         }
     }
 
-    private func finish(_ event: Event) {
-        yield.yield(event)
+    private func finish() {
         yield.finish()
         expiry?.cancel()
         listener.close()

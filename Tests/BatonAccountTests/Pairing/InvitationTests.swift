@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import Testing
 
 @testable import BatonAccount
@@ -7,6 +8,7 @@ import Testing
 @Suite("An invitation")
 struct InvitationTests {
     private static let deviceKey = [UInt8](repeating: 7, count: 32)
+    private static let device = DeviceID(ed25519PublicKey: deviceKey)
 
     /// An invitation and the joiner that it talks to.
     private struct Scene {
@@ -16,15 +18,8 @@ struct InvitationTests {
         /// A joiner comes, and shows its digits.
         mutating func attempt() throws {
             let joiner = PairingJoiner(deviceKey: InvitationTests.deviceKey)
-            guard case .send(let key) = try invitation.receive(joiner.commit) else {
-                Issue.record("the inviter did not send its key")
-                return
-            }
-            let (open, keys) = try joiner.receiveKey(key)
-            guard case .ask = try invitation.receive(open) else {
-                Issue.record("the user was not asked")
-                return
-            }
+            let (open, keys) = try joiner.receiveKey(invitation.begin(joiner.commit))
+            #expect(try invitation.receive(open) == .asked)
             self.keys = keys
         }
 
@@ -39,16 +34,12 @@ struct InvitationTests {
         #expect(scene.invitation.isWaiting)
         try scene.attempt()
         #expect(!scene.invitation.isWaiting)
-        guard case .handOver(let deviceKey, let keys) = scene.invitation.enter(scene.digits) else {
-            Issue.record("no hand-over")
-            return
-        }
-        #expect(deviceKey == Self.deviceKey && keys.digits == scene.digits)
+        #expect(scene.invitation.recipient == nil)
+        #expect(scene.invitation.enter(scene.digits) == .right(Self.device))
+        let recipient = try #require(scene.invitation.recipient)
+        #expect(recipient.deviceKey == Self.deviceKey && recipient.keys.digits == scene.digits)
         let done = PairingMessage.done(try #require(try scene.keys?.seal(Array("desktop".utf8), .done)))
-        guard case .joined("desktop") = try scene.invitation.receive(done) else {
-            Issue.record("no joined device")
-            return
-        }
+        #expect(try scene.invitation.receive(done) == .joined(name: "desktop", Self.device))
         try Self.expectOver(&scene.invitation)
     }
 
@@ -57,15 +48,9 @@ struct InvitationTests {
         var scene = Scene()
         try scene.attempt()
         for left in [2, 1] {
-            guard case .wrong(left) = scene.invitation.enter(scene.wrong) else {
-                Issue.record("\(left) tries should be left")
-                return
-            }
+            #expect(scene.invitation.enter(scene.wrong) == .wrong(left: left))
         }
-        guard case .over(.digits) = scene.invitation.enter(scene.wrong) else {
-            Issue.record("a fourth try")
-            return
-        }
+        #expect(scene.invitation.enter(scene.wrong) == .over(.digits))
         try Self.expectOver(&scene.invitation)
     }
 
@@ -75,10 +60,7 @@ struct InvitationTests {
         try scene.attempt()
         _ = scene.invitation.enter(scene.wrong)
         _ = scene.invitation.enter(scene.wrong)
-        guard case .handOver = scene.invitation.enter(scene.digits) else {
-            Issue.record("no hand-over")
-            return
-        }
+        #expect(scene.invitation.enter(scene.digits) == .right(Self.device))
     }
 
     @Test("An attempt is spent when the inviter has sent its key", arguments: [true, false])
@@ -88,19 +70,13 @@ struct InvitationTests {
             if asksTheUser {
                 try scene.attempt()
             } else {
-                _ = try scene.invitation.receive(PairingJoiner(deviceKey: Self.deviceKey).commit)
+                _ = try scene.invitation.begin(PairingJoiner(deviceKey: Self.deviceKey).commit)
             }
-            guard case .lost(left) = scene.invitation.lose() else {
-                Issue.record("\(left) tries should be left")
-                return
-            }
+            #expect(scene.invitation.lose() == .lost(left: left))
             #expect(scene.invitation.isWaiting)
         }
         try scene.attempt()
-        guard case .over(.digits) = scene.invitation.lose() else {
-            Issue.record("a fourth attempt")
-            return
-        }
+        #expect(scene.invitation.lose() == .over(.digits))
         try Self.expectOver(&scene.invitation)
     }
 
@@ -110,16 +86,10 @@ struct InvitationTests {
         for left in [2, 1] {
             try scene.attempt()
             _ = scene.invitation.enter(scene.wrong)
-            guard case .lost(left) = scene.invitation.lose() else {
-                Issue.record("\(left) tries should be left")
-                return
-            }
+            #expect(scene.invitation.lose() == .lost(left: left))
         }
         try scene.attempt()
-        guard case .over(.digits) = scene.invitation.enter(scene.wrong) else {
-            Issue.record("a fourth attempt")
-            return
-        }
+        #expect(scene.invitation.enter(scene.wrong) == .over(.digits))
     }
 
     @Test("A message out of turn is refused, and changes nothing")
@@ -133,30 +103,18 @@ struct InvitationTests {
         for message in [done, commit] {
             #expect(throws: PairingError.malformed) { try scene.invitation.receive(message) }
         }
-        guard case .handOver = scene.invitation.enter(scene.digits) else {
-            Issue.record("no hand-over")
-            return
-        }
+        #expect(scene.invitation.enter(scene.digits) == .right(Self.device))
         #expect(throws: PairingError.malformed) { try scene.invitation.receive(done) }
-        guard case .unconfirmed = scene.invitation.lose() else {
-            Issue.record("the device may have the account")
-            return
-        }
+        #expect(scene.invitation.lose() == .unconfirmed(Self.device))
         try Self.expectOver(&scene.invitation)
     }
 
     @Test("Digits while nobody is asked about are not taken for an entry")
     func early() throws {
         var scene = Scene()
-        guard case .ignore = scene.invitation.enter("000000"), case .ignore = scene.invitation.lose() else {
-            Issue.record("an event without a joiner counted")
-            return
-        }
+        #expect(scene.invitation.enter("000000") == nil && scene.invitation.lose() == nil)
         try scene.attempt()
-        guard case .wrong(2) = scene.invitation.enter(scene.wrong) else {
-            Issue.record("an early entry counted")
-            return
-        }
+        #expect(scene.invitation.enter(scene.wrong) == .wrong(left: 2))
     }
 
     @Test("Time ends it, and after the hand-over it says that the device may be in")
@@ -164,27 +122,18 @@ struct InvitationTests {
         var scene = Scene()
         try scene.attempt()
         var other = scene
-        guard case .over(.time) = scene.invitation.stop(.time) else {
-            Issue.record("still open")
-            return
-        }
+        #expect(scene.invitation.stop(.time) == .over(.time))
         try Self.expectOver(&scene.invitation)
         _ = other.invitation.enter(other.digits)
-        guard case .unconfirmed = other.invitation.stop(.time) else {
-            Issue.record("the device may have the account")
-            return
-        }
+        #expect(other.invitation.stop(.time) == .unconfirmed(Self.device))
         try Self.expectOver(&other.invitation)
     }
 
     private static func expectOver(_ invitation: inout Invitation) throws {
         let commit = PairingJoiner(deviceKey: deviceKey).commit
-        guard case .ignore = try invitation.receive(commit), case .ignore = invitation.enter("000000"),
-            case .ignore = invitation.lose(), case .ignore = invitation.stop(.time)
-        else {
-            Issue.record("an invitation that is over goes on")
-            return
-        }
-        #expect(!invitation.isWaiting)
+        #expect(throws: PairingError.malformed) { try invitation.begin(commit) }
+        #expect(try invitation.receive(commit) == nil && invitation.enter("000000") == nil)
+        #expect(invitation.lose() == nil && invitation.stop(.time) == nil)
+        #expect(!invitation.isWaiting && invitation.recipient == nil)
     }
 }

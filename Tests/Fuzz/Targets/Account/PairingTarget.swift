@@ -62,39 +62,41 @@ enum PairingTarget: FuzzTarget {
         var keyCount = 0
         var mayHandOver = false
         while !input.isEmpty {
-            var step: Invitation.Step?
+            var event: Invitation.Event?
             mayHandOver = false
-            switch input.byte() % 8 {
-            case 0:
-                if let message = read(&input, piece, [.commit, .open, .done]) {
-                    step = try? invitation.receive(message)
-                }
-            case 1:
-                joiner = PairingJoiner(deviceKey: device.publicKey)
-                step = try? invitation.receive(joiner.commit)
-            case 2:
-                guard let sent = key, let opened = try? joiner.receiveKey(sent) else { break }
-                step = try? invitation.receive(opened.open)
-                if case .ask? = step { keys = opened.keys }
-            case 3:
-                mayHandOver = true
-                step = invitation.enter(keys?.digits ?? "")
-            case 4: step = invitation.enter(keys?.digits == "000000" ? "000001" : "000000")
-            case 5: step = invitation.lose()
-            case 6: step = invitation.stop(.time)
-            case _:
-                guard let sealed = try keys?.seal(Array("desktop".utf8), .done) else { break }
-                step = try? invitation.receive(.done(sealed))
-            }
-            switch step {
-            case .send(let message):
-                key = message
+            func begin(_ commit: PairingMessage) {
+                guard let sent = try? invitation.begin(commit) else { return }
+                key = sent
                 keyCount += 1
                 expect(keyCount <= Invitation.maximumFailures, "a key more than there are tries")
-            case .handOver(let deviceKey, _):
-                expect(mayHandOver && deviceKey == device.publicKey, "a hand-over that nobody confirmed")
+            }
+            switch input.byte() % 8 {
+            case 0:
+                guard let message = read(&input, piece, [.commit, .open, .done]) else { break }
+                if message.kind == .commit { begin(message) } else { event = try? invitation.receive(message) }
+            case 1:
+                joiner = PairingJoiner(deviceKey: device.publicKey)
+                begin(joiner.commit)
+            case 2:
+                guard let sent = key, let opened = try? joiner.receiveKey(sent) else { break }
+                event = try? invitation.receive(opened.open)
+                if event == .asked { keys = opened.keys }
+            case 3:
+                mayHandOver = true
+                event = invitation.enter(keys?.digits ?? "")
+            case 4: event = invitation.enter(keys?.digits == "000000" ? "000001" : "000000")
+            case 5: event = invitation.lose()
+            case 6: event = invitation.stop(.time)
+            case _:
+                guard let sealed = try keys?.seal(Array("desktop".utf8), .done) else { break }
+                event = try? invitation.receive(.done(sealed))
+            }
+            switch event {
+            case .right:
+                let isDevice = invitation.recipient?.deviceKey == device.publicKey
+                expect(mayHandOver && isDevice, "a hand-over that nobody confirmed")
             case .wrong(let left), .lost(let left): expect((1...2).contains(left), "\(left) tries are left")
-            case .ask, .joined, .unconfirmed, .over, .ignore, nil: break
+            case .asked, .joined, .unconfirmed, .over, .failed, nil: break
             }
         }
     }
