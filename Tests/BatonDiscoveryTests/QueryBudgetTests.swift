@@ -62,9 +62,9 @@ import Testing
             bench.now += .milliseconds(1)
         }
         #expect(bench.open.count == 16 && !bench.open.contains("n16"))
-        bench.advance(to: .milliseconds(299))
+        bench.advance(to: .milliseconds(74))
         #expect(!bench.open.contains("n16"))
-        bench.advance(to: .milliseconds(300))
+        bench.advance(to: .milliseconds(75))
         #expect(bench.open.contains("n16") && !bench.open.contains("n0"))
     }
 
@@ -95,7 +95,7 @@ import Testing
             bench.appear("flood\(index)")
         }
         #expect(bench.opened.filter { $0 == "patient" }.count >= 2)
-        #expect(bench.budget.count <= QueryBudget.Limits().tracked)
+        #expect(bench.budget.count <= QueryBudget.tracked)
     }
 
     /// The kind of flood that a node sees at once when it starts, or when its link comes up.
@@ -125,21 +125,6 @@ import Testing
         #expect(bench.now < .seconds(9), "\(bench.now)")
     }
 
-    @Test func aFirstTurnIsShortWhileManyWaitForTheirs() {
-        let crowd = QueryBudget.Limits().crowd
-        for surplus in 0...1 {
-            var bench = Bench()
-            for index in 0..<(16 + crowd + surplus) { bench.appear("n\(index)") }
-            bench.advance(to: .milliseconds(75))
-            #expect(bench.opened.count == 16 + surplus)
-            // The others wait for the end of a whole one.
-            bench.advance(to: .milliseconds(299))
-            #expect(bench.opened.count == 16 + surplus)
-            bench.advance(to: .milliseconds(300))
-            #expect(bench.opened.count > 16 + surplus)
-        }
-    }
-
     @Test func aSecondTurnIsAWholeOneHoweverManyWait() {
         var bench = Bench()
         bench.appear("patient")
@@ -156,7 +141,7 @@ import Testing
     }
 
     @Test func whatWasLookedAtInVainIsForgottenFirst() {
-        let bound = QueryBudget.Limits().tracked
+        let bound = QueryBudget.tracked
         var bench = Bench()
         bench.appear("rejected")
         for index in 0..<(bound - 1) { _ = bench.budget.appear("n\(index)", now: bench.now) }
@@ -175,7 +160,7 @@ import Testing
         var bench = Bench()
         bench.appear("friend")
         bench.budget.hear("friend", isKept: true)
-        let bound = QueryBudget.Limits().tracked
+        let bound = QueryBudget.tracked
         for index in 0..<(bound + 76) { _ = bench.budget.appear("n\(index)", now: bench.now) }
         bench.settle()
         #expect(bench.budget.count == bound)
@@ -250,7 +235,7 @@ import Testing
     }
 
     @Test func whatWasForgottenUnseenIsNotCaughtUpWith() {
-        let bound = QueryBudget.Limits().tracked
+        let bound = QueryBudget.tracked
         for surplus in 0...1 {
             var bench = Bench()
             for index in 0..<(bound + surplus) { _ = bench.budget.appear("n\(index)", now: bench.now) }

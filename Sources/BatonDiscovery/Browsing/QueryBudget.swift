@@ -9,36 +9,29 @@
 /// Each query has a turn, after which it makes room for an instance that waits. The newest instance goes first, because
 /// a user most likely looks for what has just appeared. Every fourth turn goes to the instance that waits longest, so
 /// that a flood of new instances starves none. A query without a verdict stays open while no instance waits. A rejected
-/// instance is not queried again for a while. First turns are short while many instances have had none, as when a node
-/// starts in a flood.
+/// instance is not queried again for a while.
 ///
 /// The owner feeds events in, and asks ``nextAction(now:)`` until it is nil after each event and at each
 /// ``deadline(now:)``. Times are durations since any fixed moment, and must not go back.
 struct QueryBudget {
-    /// The numbers of the budget.
-    struct Limits {
-        /// Queries that are open at once.
-        var probing = 16
-        /// How long a query may stay open when instances wait.
-        var turn: Duration = .milliseconds(300)
-        /// How many instances without a first turn are a crowd.
-        var crowd = 64
-        /// How long a first turn lasts while there is a crowd. The last of 1,500 instances that appear at once then has
-        /// its turn within 8 s, even if none has a record. Avahi hears a device's record together with its name and
-        /// tells it within a few milliseconds. A record that Avahi has to ask for takes longer and comes in a later
-        /// turn.
-        var firstTurn: Duration = .milliseconds(75)
-        /// How long a rejected instance is not queried.
-        var rejection: Duration = .seconds(600)
-        /// Instances tracked at once, some 200 bytes each. Avahi remembers no more than 4,096 records of a link.
-        ///
-        /// Avahi shows each instance once, so a forgotten instance is not found under that name. Instances that were
-        /// queried in vain are forgotten first, then the one that waits longest.
-        var tracked = 4096
-        /// The pause before the second try; it doubles up to ``longestPause``.
-        var firstPause: Duration = .seconds(1)
-        var longestPause: Duration = .seconds(60)
-    }
+    /// Queries that are open at once.
+    static let probing = 16
+    /// How long a query may stay open when instances wait, at its first attempt. The last of 1,500 instances that appear
+    /// at once then has its turn within 8 s, even if none has a record. Avahi hears a device's record together with its
+    /// name and tells it within a few milliseconds.
+    static let firstTurn = Duration.milliseconds(75)
+    /// The same at later attempts: Avahi may have to ask for the record.
+    static let turn = Duration.milliseconds(300)
+    /// How long a rejected instance is not queried.
+    static let rejection = Duration.seconds(600)
+    /// Instances tracked at once, some 200 bytes each. Avahi remembers no more than 4,096 records of a link.
+    ///
+    /// Avahi shows each instance once, so a forgotten instance is not found under that name. Instances that were
+    /// queried in vain are forgotten first, then the one that waits longest.
+    static let tracked = 4096
+    /// The pause before the second try; it doubles up to ``longestPause``.
+    static let firstPause = Duration.seconds(1)
+    static let longestPause = Duration.seconds(60)
 
     /// A step that the owner has to take.
     enum Action: Hashable {
@@ -73,17 +66,12 @@ struct QueryBudget {
         }
     }
 
-    private let limits: Limits
     private var instances: [String: Instance] = [:]
     private var closing: [String] = []
     /// Whether an instance was forgotten that had not been queried, because there were too many.
     private var hasForgotten = false
     private var counter: UInt64 = 0
     private var admissions = 0
-
-    init(limits: Limits = Limits()) {
-        self.limits = limits
-    }
 
     /// Whether an instance is tracked.
     func isTracking(_ name: String) -> Bool { instances[name] != nil }
@@ -111,7 +99,7 @@ struct QueryBudget {
     mutating func appear(_ name: String, now: Duration) -> String? {
         guard instances[name] == nil else { return nil }
         var forgotten: String?
-        if instances.count >= limits.tracked {
+        if instances.count >= Self.tracked {
             guard let victim = leastPromising(now: now) else {
                 hasForgotten = true
                 return nil
@@ -143,7 +131,7 @@ struct QueryBudget {
         guard var instance = instances[name] else { return }
         release(name, from: instance.phase)
         instance.attempts = 0
-        instance.phase = .waiting(queued: next(), notBefore: now + limits.rejection)
+        instance.phase = .waiting(queued: next(), notBefore: now + Self.rejection)
         instances[name] = instance
     }
 
@@ -178,8 +166,8 @@ struct QueryBudget {
         if let name = closing.popLast() { return .close(name) }
         let survey = survey(now)
         guard let newest = survey.newest, let longest = survey.longest else { return nil }
-        guard survey.probing < limits.probing else {
-            guard let (name, end) = endOfTurn(in: survey), end <= now else { return nil }
+        guard survey.probing < Self.probing else {
+            guard let (name, end) = survey.firstEnd, end <= now else { return nil }
             fail(name, now: now)
             return .close(name)
         }
@@ -193,8 +181,8 @@ struct QueryBudget {
     func deadline(now: Duration) -> Duration? {
         let survey = survey(now)
         guard let earliest = survey.earliest else { return nil }
-        guard survey.probing >= limits.probing else { return earliest }
-        return endOfTurn(in: survey).map { max(earliest, $0.time) }
+        guard survey.probing >= Self.probing else { return earliest }
+        return survey.firstEnd.map { max(earliest, $0.time) }
     }
 
     // MARK: - Choosing
@@ -203,11 +191,8 @@ struct QueryBudget {
     /// second, each of some 50 µs.
     private struct Survey {
         var probing = 0
-        /// The query that is open longest, and the one of those that have their first turn.
-        var oldestProbe: (name: String, since: Duration)?
-        var oldestNewProbe: (name: String, since: Duration)?
-        /// The number of instances that may be queried and never were.
-        var unseen = 0
+        /// The query whose turn ends first, and when that is.
+        var firstEnd: (name: String, time: Duration)?
         /// The instances that may be queried now: the newest, and the one that waits longest.
         var newest: (name: String, instance: Instance)?
         var longest: (name: String, queued: UInt64)?
@@ -222,28 +207,16 @@ struct QueryBudget {
             case .heard: break
             case .probing(let since):
                 survey.probing += 1
-                if survey.oldestProbe.map({ since < $0.since }) ?? true { survey.oldestProbe = (name, since) }
-                if instance.attempts == 0, survey.oldestNewProbe.map({ since < $0.since }) ?? true {
-                    survey.oldestNewProbe = (name, since)
-                }
+                let end = since + (instance.attempts == 0 ? Self.firstTurn : Self.turn)
+                if survey.firstEnd.map({ end < $0.time }) ?? true { survey.firstEnd = (name, end) }
             case .waiting(let queued, let notBefore):
                 survey.earliest = min(survey.earliest ?? notBefore, notBefore)
                 guard notBefore <= now else { continue }
-                if instance.isUnseen(now: now) { survey.unseen += 1 }
                 if queued < survey.longest?.queued ?? .max { survey.longest = (name, queued) }
                 if survey.newest.map({ instance.precedes($0.instance) }) ?? true { survey.newest = (name, instance) }
             }
         }
         return survey
-    }
-
-    /// The probe whose turn ends first, and when that is.
-    private func endOfTurn(in survey: Survey) -> (name: String, time: Duration)? {
-        guard let (name, since) = survey.oldestProbe else { return nil }
-        guard survey.unseen > limits.crowd, let (newName, newSince) = survey.oldestNewProbe,
-            newSince + limits.firstTurn < since + limits.turn
-        else { return (name, since + limits.turn) }
-        return (newName, newSince + limits.firstTurn)
     }
 
     /// The instance to forget: one that was queried in vain, or else any that is not kept; the one that waits longest.
@@ -270,7 +243,7 @@ struct QueryBudget {
     }
 
     private func pause(after attempts: Int) -> Duration {
-        min(limits.longestPause, limits.firstPause * (1 << min(attempts - 1, 16)))
+        min(Self.longestPause, Self.firstPause * (1 << min(attempts - 1, 16)))
     }
 
     private mutating func next() -> UInt64 {
