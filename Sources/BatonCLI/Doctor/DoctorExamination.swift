@@ -74,7 +74,7 @@ struct DoctorExamination {
         }
         var facts = NetworkFacts.read()
         let asked = askedDevice()
-        let (label, other) = (MulticastEar.randomLabel(), MulticastEar.randomLabel())
+        let (label, other) = (InstanceName.random(), InstanceName.random())
         let executor: BlockingExecutor
         do {
             executor = try BlockingExecutor(name: "responder")

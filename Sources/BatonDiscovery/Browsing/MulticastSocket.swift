@@ -51,16 +51,24 @@ struct MulticastSocket {
         }
     }
 
-    /// A source that reads the socket, and closes it when it is cancelled. The handler gets each datagram and the
-    /// address that it comes from, on the loop. Nil if the process has no descriptor left.
+    /// A source that reads the socket, and closes it when it is cancelled. Nil if the process has no descriptor left.
+    ///
+    /// - Parameters:
+    ///   - refused: called if the port of a ``connected(to:)`` socket is closed there.
+    ///   - handler: gets each datagram and the address that it comes from, on the loop.
     func source(
-        on loop: EventLoop, _ handler: @escaping @Sendable (UnsafeRawBufferPointer, IPAddress) -> Void
+        on loop: EventLoop, refused: @escaping @Sendable () -> Void = {},
+        handler: @escaping @Sendable (UnsafeRawBufferPointer, IPAddress) -> Void
     ) -> ReadinessSource? {
         try? ReadinessSource(reading: OwnedDescriptor(takingOwnershipOf: rawValue), on: loop) { [rawValue] in
             withUnsafeTemporaryAllocation(byteCount: AnnouncedText.maximumPacket, alignment: 8) { buffer in
                 var source = sockaddr_storage()
                 for _ in 0..<Self.batch {
-                    guard let count = Self.receive(rawValue, into: buffer, from: &source) else { return }
+                    guard let count = Self.receive(rawValue, into: buffer, from: &source) else {
+                        guard errno == ECONNREFUSED else { return }
+                        refused()
+                        continue
+                    }
                     guard let address = SocketAddress(source)?.ipAddress else { continue }
                     handler(UnsafeRawBufferPointer(rebasing: buffer[..<count]), address)
                 }
@@ -92,7 +100,7 @@ struct MulticastSocket {
 
     /// A UDP socket that leads to one machine, from a port of its own. Nil if there is no route or no descriptor. Its
     /// maker closes it.
-    static func connected(to address: SocketAddress) -> Int32? {
+    static func connected(to address: SocketAddress) -> MulticastSocket? {
         let kind = Int32(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         let descriptor = socket(address.ipAddress?.isIPv4 == true ? AF_INET : AF_INET6, kind, 0)
         guard descriptor >= 0 else { return nil }
@@ -101,7 +109,7 @@ struct MulticastSocket {
             close(descriptor)
             return nil
         }
-        return descriptor
+        return MulticastSocket(rawValue: descriptor)
     }
 
     /// Takes the next datagram, and tells where it came from. Nil when none waits. A response has to come from the port

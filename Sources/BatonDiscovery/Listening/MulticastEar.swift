@@ -75,6 +75,9 @@ package final class MulticastEar: Sendable {
         package var interfaces: [Interface] = []
         package internal(set) var heard: [IPAddress: Heard] = [:]
         package internal(set) var unicast: [IPAddress: Unicast] = [:]
+        fileprivate mutating func refuse(_ address: IPAddress) {
+            if unicast[address] == .silent { unicast[address] = .refused }
+        }
         package internal(set) var responder = Responder.waiting
         /// By how much this program ran later than it should have.
         package internal(set) var worstDelay = Duration.zero
@@ -104,12 +107,6 @@ package final class MulticastEar: Sendable {
     private let loop: EventLoop
     private let responder: ResponderQuestion
     private let state = Lock(State())
-
-    /// A label that tells nothing, for one ear to ask and another one to listen for.
-    package static func randomLabel() -> String { InstanceName.random() }
-
-    /// Whether a label from the network can be asked for.
-    package static func isPlausible(_ label: String) -> Bool { InstanceName.isPlausible(label) }
 
     /// Opens the sockets; asks nothing yet.
     ///
@@ -146,12 +143,10 @@ package final class MulticastEar: Sendable {
 
     /// Asks and listens for a time, or until the task is cancelled. Call it once.
     package func run(for duration: Duration) async {
-        let question = Task { [responder, ownLabel, type] in await responder.ask(instance: ownLabel, type: type) }
-        let answer = Task { [weak self] in
-            let answer = await question.value
+        Task { [weak self, responder, ownLabel, type] in
+            let answer = await responder.ask(instance: ownLabel, type: type)
             self?.state.withLock { $0.report.responder = answer }
         }
-        defer { answer.cancel() }
         let (start, step) = (ContinuousClock.now, Duration.milliseconds(100))
         var next = start
         while ContinuousClock.now - start < duration {
@@ -194,10 +189,7 @@ package final class MulticastEar: Sendable {
             }
             for (address, descriptor, _) in state.unicast {
                 // The port of an earlier question may have been refused, which this call tells.
-                let error = Self.send(packet, descriptor, to: nil)
-                if error == ECONNREFUSED, state.report.unicast[address] == .silent {
-                    state.report.unicast[address] = .refused
-                }
+                if Self.send(packet, descriptor, to: nil) == ECONNREFUSED { state.report.refuse(address) }
             }
         }
     }
@@ -261,35 +253,24 @@ package final class MulticastEar: Sendable {
 
     private func openUnicast(_ address: IPAddress) {
         state.withLock { $0.report.unicast[address] = .silent }
-        guard let number = MulticastSocket.connected(to: .ip(address, port: MulticastSocket.port)) else { return }
-        let source = try? ReadinessSource(reading: OwnedDescriptor(takingOwnershipOf: number), on: loop) {
-            [weak self] in
-            self?.readUnicast(number, address)
+        guard let socket = MulticastSocket.connected(to: .ip(address, port: MulticastSocket.port)) else { return }
+        let number = socket.rawValue
+        let source = socket.source(on: loop) { [weak self] in
+            self?.state.withLock { $0.report.refuse(address) }
+        } handler: { [weak self] packet, _ in
+            self?.hearAnswer(packet, of: address)
         }
         guard let source, (try? source.resume()) != nil else { return }
         state.withLock { $0.unicast.append((address, number, source)) }
     }
 
-    private func readUnicast(_ descriptor: Int32, _ address: IPAddress) {
-        withUnsafeTemporaryAllocation(byteCount: AnnouncedText.maximumPacket, alignment: 8) { buffer in
-            for _ in 0..<MulticastSocket.batch {
-                let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
-                guard count >= 0 else {
-                    guard errno == ECONNREFUSED else { return }
-                    state.withLock { state in
-                        if state.report.unicast[address] == .silent { state.report.unicast[address] = .refused }
-                    }
-                    continue
-                }
-                let packet = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-                let texts = AnnouncedText.all(in: packet, type: type, isUnicast: true).map(\.text)
-                state.withLock { state in
-                    var all: [[UInt8]] = []
-                    if case .answered(let before) = state.report.unicast[address] { all = before }
-                    for text in texts where !all.contains(text) && all.count < Self.textBound { all.append(text) }
-                    state.report.unicast[address] = .answered(all)
-                }
-            }
+    private func hearAnswer(_ packet: UnsafeRawBufferPointer, of address: IPAddress) {
+        let texts = AnnouncedText.all(in: packet, type: type, isUnicast: true).map(\.text)
+        state.withLock { state in
+            var all: [[UInt8]] = []
+            if case .answered(let before) = state.report.unicast[address] { all = before }
+            for text in texts where !all.contains(text) && all.count < Self.textBound { all.append(text) }
+            state.report.unicast[address] = .answered(all)
         }
     }
 }

@@ -45,7 +45,7 @@ final class Examinations {
     ) async throws(HandoffError) -> WireExaminationResponse {
         guard let device = DeviceID(device), let address, let port = UInt16(exactly: request.port),
             port >= Advertisement.minimumPort, request.gateNonce.count == GateToken.nonceCount,
-            MulticastEar.isPlausible(request.say), MulticastEar.isPlausible(request.listenFor)
+            InstanceName.isPlausible(request.say), InstanceName.isPlausible(request.listenFor)
         else {
             throw HandoffError(.invalidRequest, "an examination needs a port, a nonce and two labels")
         }
