@@ -32,3 +32,14 @@ package struct Account: Sendable {
     /// The generation whose keys seal advertisements and mint tokens; grows with each revocation.
     package var generation: UInt32 { currentKeys.generation }
 }
+
+extension Account {
+    /// An account as its key alone gives it, with a new device key.
+    ///
+    /// - Parameter deviceName: a valid name.
+    init(issuedBy secrets: AccountSecrets, deviceName: String) throws(AccountError) {
+        self.init(
+            id: secrets.accountID, identity: try DeviceIdentity(issuedBy: secrets), deviceName: deviceName,
+            keys: [secrets.keys(generation: 0)])
+    }
+}

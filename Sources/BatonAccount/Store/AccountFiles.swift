@@ -35,59 +35,34 @@ enum AccountFile {
 }
 
 /// The content of `account.json`; it has no secret.
-struct AccountRecord {
-    static let format = 1
+struct AccountRecord: Codable {
+    private static let format = 1
 
-    let accountID: AccountID
-    let deviceName: String
-    let generation: UInt32
+    // A later format may lack any of these but the first.
+    private let format: Int
+    private var accountID: String?
+    private var deviceName: String?
+    private var generation: UInt32?
 
     init(_ account: Account) {
-        self.accountID = account.id
-        self.deviceName = account.deviceName
-        self.generation = account.generation
+        format = Self.format
+        accountID = account.id.description
+        deviceName = account.deviceName
+        generation = account.generation
     }
 
-    init(decoding bytes: [UInt8], path: FilePath) throws(AccountError) {
-        guard let content = try? JSONDecoder().decode(Content.self, from: Data(bytes)) else {
-            throw .damaged(path: path, reason: "it is not the JSON that Baton wrote")
-        }
-        guard content.format == Self.format else { throw .unknownFormat(path: path, format: content.format) }
-        guard let id = content.accountID.flatMap({ AccountID($0) }),
-            let generation = content.generation, generation <= RevocationList.maximumNumber,
-            let name = content.deviceName.flatMap({ try? DeviceName.validated($0) })
+    static func read(
+        in files: borrowing AccountFolder
+    ) throws(AccountError) -> (id: AccountID, deviceName: String, generation: UInt32) {
+        let path = files.path.appending(AccountFile.record)
+        let bytes = try files.required(AccountFile.record)
+        guard let record = bytes.withUnsafeBytes({ try? JSONDecoder().decode(AccountRecord.self, from: Data($0)) })
+        else { throw .damaged(path: path, reason: "it is not the JSON that Baton wrote") }
+        guard record.format == Self.format else { throw .unknownFormat(path: path, format: record.format) }
+        guard let id = record.accountID.flatMap({ AccountID($0) }),
+            let generation = record.generation, generation <= RevocationList.maximumNumber,
+            let name = record.deviceName.flatMap({ try? DeviceName.validated($0) })
         else { throw .damaged(path: path, reason: "a field is missing or out of range") }
-        (accountID, deviceName, self.generation) = (id, name, generation)
-    }
-
-    func encoded() throws(AccountError) -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-        do {
-            let content = Content(
-                format: Self.format, accountID: accountID.description, deviceName: deviceName, generation: generation)
-            return try Array(encoder.encode(content)) + [UInt8(ascii: "\n")]
-        } catch {
-            throw .cryptography("JSON: \(error)")
-        }
-    }
-
-    private struct Content: Codable {
-        let format: Int
-        var accountID: String?
-        var deviceName: String?
-        var generation: UInt32?
-    }
-}
-
-extension AccountFolder {
-    func write(_ name: String, _ bytes: [UInt8]) throws(AccountError) {
-        try bytes.withUnsafeBufferPointer { bytes throws(AccountError) in
-            try write(name, UnsafeRawBufferPointer(bytes))
-        }
-    }
-
-    func write(_ name: String, _ secret: SecretBytes) throws(AccountError) {
-        try secret.withUnsafeBytes { bytes throws(AccountError) in try write(name, bytes) }
+        return (id, name, generation)
     }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import FoundationEssentials
 import Glibc
 import SystemPackage
 
-/// An open folder with files that only its owner may read; closes its descriptor when it goes.
+/// An open folder with files that only its owner may read.
 ///
 /// Everything happens relative to the descriptor, so that the folder may be renamed underneath, and no link is
 /// followed.
@@ -14,20 +15,14 @@ struct AccountFolder: ~Copyable {
 
     /// Where the folder was when it was opened; for messages.
     let path: FilePath
-    private let descriptor: Int32
+    private let descriptor: OwnedDescriptor
 
     static func open(_ path: FilePath, checkingAccess: Bool = true) throws(AccountError) -> AccountFolder? {
-        let descriptor = retrying { Glibc.open(path.string, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return nil }
-            throw .system(doing: "open", path: path, error: Errno(rawValue: errno))
-        }
-        let folder = AccountFolder(path: path, descriptor: descriptor)
+        let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+        guard let descriptor = try opened(path, { Glibc.open(path.string, flags) }) else { return nil }
         if checkingAccess { try checkAccess(of: descriptor, path: path, kind: S_IFDIR) }
-        return folder
+        return AccountFolder(path: path, descriptor: descriptor)
     }
-
-    deinit { _ = close(descriptor) }
 
     /// Reads a whole file, or returns nil when there is none.
     ///
@@ -35,16 +30,11 @@ struct AccountFolder: ~Copyable {
     func read(_ name: String) throws(AccountError) -> SecretBytes? {
         let path = path.appending(name)
         // Not blocking: opening a pipe that somebody put here must not hang.
-        let file = retrying { openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
-        guard file >= 0 else {
-            if errno == ENOENT { return nil }
-            throw .system(doing: "open", path: path, error: Errno(rawValue: errno))
-        }
-        defer { _ = close(file) }
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        guard let file = try opened(path, { openat(descriptor.rawValue, name, flags) }) else { return nil }
         try checkAccess(of: file, path: path, kind: S_IFREG)
         do throws(SecretReadingError) {
-            return try SecretBytes(
-                readingFrom: FileDescriptor(rawValue: file), limit: Self.maximumFileCount, until: .input)
+            return try SecretBytes(readingFrom: file.fileDescriptor, limit: Self.maximumFileCount, until: .input)
         } catch {
             switch error {
             case .nothingToRead: throw .damaged(path: path, reason: "it is empty")
@@ -54,42 +44,66 @@ struct AccountFolder: ~Copyable {
         }
     }
 
+    /// Reads a file that must be there.
+    func required(_ name: String) throws(AccountError) -> SecretBytes {
+        guard let bytes = try read(name) else { throw .damaged(path: path.appending(name), reason: "it is missing") }
+        return bytes
+    }
+
     /// Writes a file so that a reader, or a crash, sees the old content or the new and nothing between.
     func write(_ name: String, _ bytes: UnsafeRawBufferPointer) throws(AccountError) {
         try system("write", path.appending(name)) { () throws(Errno) in
-            try DurableFile.replace(name, in: descriptor, with: bytes)
+            try DurableFile.replace(name, in: descriptor.rawValue, with: bytes)
         }
+    }
+
+    func write(_ name: String, _ bytes: [UInt8]) throws(AccountError) {
+        try bytes.withUnsafeBufferPointer { bytes throws(AccountError) in
+            try write(name, UnsafeRawBufferPointer(bytes))
+        }
+    }
+
+    func write(_ name: String, _ secret: SecretBytes) throws(AccountError) {
+        try secret.withUnsafeBytes { bytes throws(AccountError) in try write(name, bytes) }
+    }
+
+    func write(_ name: String, json content: some Encodable) throws(AccountError) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+        guard let text = try? encoder.encode(content) else { preconditionFailure("\(name) can be written as JSON") }
+        try write(name, Array(text) + [UInt8(ascii: "\n")])
     }
 
     /// Locks the folder itself (`flock(2)`) until this value goes or the process ends. No file is left behind.
     ///
     /// - Returns: false if another process has locked it.
     func lock() throws(AccountError) -> Bool {
-        if retrying({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 { return true }
+        if retrying({ flock(descriptor.rawValue, LOCK_EX | LOCK_NB) }) == 0 { return true }
         guard errno == EWOULDBLOCK else { throw .system(doing: "lock", path: path, error: Errno(rawValue: errno)) }
         return false
     }
 
     /// Makes the names in the folder survive a power cut.
     func synchronize() throws(AccountError) {
-        try system("write", path) { () throws(Errno) in try DurableFile.synchronize(descriptor) }
+        try system("write", path) { () throws(Errno) in try DurableFile.synchronize(descriptor.rawValue) }
     }
 
     func names() throws(AccountError) -> [String] {
-        try system("read", path) { () throws(Errno) in try DurableFile.names(in: descriptor) }
+        try system("read", path) { () throws(Errno) in try DurableFile.names(in: descriptor.rawValue) }
     }
 
     /// Overwrites every file with zeros and removes it. A file that cannot be removed does not stop the others.
     ///
     /// Overwriting is best effort: a flash disk or a copying file system may keep the old blocks.
     ///
+    /// - Parameter beginning: what the names of the files begin with; by default, any.
     /// - Throws: the first error, after everything else is done.
-    func wipe() throws(AccountError) {
+    func wipe(_ beginning: String = "") throws(AccountError) {
         var first: AccountError?
-        for name in try names() {
+        for name in try names() where name.hasPrefix(beginning) {
             overwrite(name)
             do throws(AccountError) {
-                try check(unlinkat(descriptor, name, 0), "remove", path.appending(name))
+                try check(unlinkat(descriptor.rawValue, name, 0), "remove", path.appending(name))
             } catch {
                 first = first ?? error
             }
@@ -97,16 +111,8 @@ struct AccountFolder: ~Copyable {
         if let first { throw first }
     }
 
-    /// Removes the beginnings of writes that were killed; only for the one process that writes here.
-    func removeTemporaries() throws(AccountError) {
-        for name in try names() where name.hasPrefix(".") {
-            overwrite(name)
-            try check(unlinkat(descriptor, name, 0), "remove", path.appending(name))
-        }
-    }
-
     private func overwrite(_ name: String) {
-        let file = retrying { openat(descriptor, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        let file = retrying { openat(descriptor.rawValue, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
         guard file >= 0 else { return }
         defer { _ = close(file) }
         var status = stat()
@@ -123,10 +129,20 @@ struct AccountFolder: ~Copyable {
     }
 }
 
+/// Opens something; nil if it does not exist.
+private func opened(_ path: FilePath, _ call: () -> Int32) throws(AccountError) -> OwnedDescriptor? {
+    let number = retrying(call)
+    if number < 0, errno == ENOENT { return nil }
+    try check(number, "open", path)
+    return OwnedDescriptor(takingOwnershipOf: number)
+}
+
 /// Refuses a path that others can read, that another user owns, or that is neither a file nor a folder.
-private func checkAccess(of descriptor: Int32, path: FilePath, kind: mode_t) throws(AccountError) {
+private func checkAccess(
+    of descriptor: borrowing OwnedDescriptor, path: FilePath, kind: mode_t
+) throws(AccountError) {
     var status = stat()
-    try check(fstat(descriptor, &status), "open", path)
+    try check(fstat(descriptor.rawValue, &status), "open", path)
     guard status.st_mode & S_IFMT == kind else { throw .damaged(path: path, reason: "it is not a file") }
     guard status.st_uid == geteuid() else { throw .foreign(path: path) }
     guard status.st_mode & 0o077 == 0 else { throw .exposed(path: path, isFolder: kind == S_IFDIR) }

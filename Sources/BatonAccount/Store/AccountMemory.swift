@@ -17,7 +17,7 @@ extension AccountStore {
     package func nextEpoch(unixTime: UInt64) throws(AccountError) -> UInt64 {
         let files = try openExisting()
         // This process is the only writer from here on, so that temporary files of a killed run can go.
-        try files.removeTemporaries()
+        try files.wipe(".")
         let path = folder.appending(AccountFile.epoch)
         var stored: UInt64 = 0
         if let bytes = try files.read(AccountFile.epoch) {

@@ -21,35 +21,37 @@ extension AccountStore {
         _ body: () throws(AccountError) -> Result
     ) throws(AccountError) -> Result {
         try system("make", parent) { () throws(Errno) in try DurableFile.makeFolder(parent) }
-        let descriptor = retrying { open(parent.string, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        try check(descriptor, "open", parent)
-        defer { _ = close(descriptor) }
-        try lock(descriptor)
-        try removeLeftovers(in: parent)
+        guard let siblings = try AccountFolder.open(parent, checkingAccess: false) else {
+            throw .system(doing: "open", path: parent, error: .noSuchFileOrDirectory)
+        }
+        defer { withExtendedLifetime(siblings) {} }
+        let deadline = ContinuousClock.now + .seconds(Self.patience)
+        while try !siblings.lock() {
+            guard ContinuousClock.now < deadline else { throw .busy(path: parent, seconds: Self.patience) }
+            poll(nil, 0, 10)
+        }
+        // What a create, join or leave left that was killed.
+        for name in try siblings.names()
+        where name.hasPrefix(leftoverPrefix + "new-") || name.hasPrefix(leftoverPrefix + "leaving-") {
+            try removeWiped(parent.appending(name))
+        }
         return try body()
     }
 
-    private func lock(_ descriptor: Int32) throws(AccountError) {
-        let deadline = ContinuousClock.now + .seconds(Self.patience)
-        while retrying({ flock(descriptor, LOCK_EX | LOCK_NB) }) != 0 {
-            guard errno == EWOULDBLOCK else {
-                throw .system(doing: "lock", path: parent, error: Errno(rawValue: errno))
+    /// The same, if no node runs on the account. Every writer takes exclusive access, so a lock on the account's folder
+    /// belongs to a node.
+    func withoutNode<Result>(_ body: () throws(AccountError) -> Result) throws(AccountError) -> Result {
+        try withExclusiveAccess { () throws(AccountError) in
+            if let files = try AccountFolder.open(folder, checkingAccess: false), try !files.lock() {
+                throw .nodeRunning
             }
-            guard ContinuousClock.now < deadline else { throw .busy(path: parent, seconds: Self.patience) }
-            poll(nil, 0, 10)
+            return try body()
         }
     }
 
     /// Refuses where a node runs on the account, before a user is asked anything.
     package func refuseNode() throws(AccountError) {
-        try withExclusiveAccess { () throws(AccountError) in try refuseNodeExclusively() }
-    }
-
-    /// Refuses if a node runs, within exclusive access. Every writer takes exclusive access, so a lock on the account's
-    /// folder belongs to a node.
-    func refuseNodeExclusively() throws(AccountError) {
-        guard let files = try AccountFolder.open(folder, checkingAccess: false) else { return }
-        guard try files.lock() else { throw .nodeRunning }
+        try withoutNode {}
     }
 
     /// Locks the account for a node for as long as the result lives. The end of the process unlocks it as well.
@@ -74,15 +76,6 @@ extension AccountStore {
     }
 
     private var leftoverPrefix: String { ".\(folder.lastComponent?.string ?? "account")." }
-
-    /// Removes the files of a create, join or leave that was killed.
-    private func removeLeftovers(in parent: FilePath) throws(AccountError) {
-        guard let siblings = try AccountFolder.open(parent, checkingAccess: false) else { return }
-        for name in try siblings.names()
-        where name.hasPrefix(leftoverPrefix + "new-") || name.hasPrefix(leftoverPrefix + "leaving-") {
-            try removeWiped(parent.appending(name))
-        }
-    }
 
     func removeWiped(_ path: FilePath) throws(AccountError) {
         try AccountFolder.open(path, checkingAccess: false)?.wipe()

@@ -11,8 +11,7 @@ extension AccountStore {
     ///
     /// - Throws: ``AccountError``, `nodeRunning` if a node runs; ``RevocationError``.
     package func take(_ given: [GivenList]) throws {
-        _ = try withExclusiveAccess { () throws(AccountError) in
-            try refuseNodeExclusively()
+        _ = try withoutNode { () throws(AccountError) in
             var account = try load()
             let taken = Result { () throws(RevocationError) in try account.take(given) }
             if case .success(true) = taken { try save(stateOf: account) }
@@ -24,8 +23,7 @@ extension AccountStore {
     ///
     /// - Throws: ``AccountError/nodeRunning`` if a node runs: the node changes the name then.
     package func setDeviceName(_ name: String) throws(AccountError) {
-        try withExclusiveAccess { () throws(AccountError) in
-            try refuseNodeExclusively()
+        try withoutNode { () throws(AccountError) in
             var account = try load()
             account.deviceName = name
             try save(stateOf: account)
@@ -36,8 +34,7 @@ extension AccountStore {
     ///
     /// Keys are written first, then the lists that need them. After a crash between the two the account is unchanged.
     package func save(stateOf account: Account) throws(AccountError) {
-        let files = try openExisting()
-        try write(stateOf: account, into: files)
+        try write(stateOf: account, into: try openExisting())
     }
 
     func write(stateOf account: Account, into files: borrowing AccountFolder) throws(AccountError) {
@@ -46,7 +43,7 @@ extension AccountStore {
             if try files.read(name) != keys.concatenated { try files.write(name, keys.concatenated) }
         }
         if account.state != .initial { try files.write(AccountFile.state, account.state.encoded()) }
-        try files.write(AccountFile.record, AccountRecord(account).encoded())
+        try files.write(AccountFile.record, json: AccountRecord(account))
     }
 
     /// - Parameter generation: the generation that the record names. If its lists are missing, reading fails: a revoked
@@ -79,7 +76,7 @@ extension AccountStore {
             .filter { $0.number < state.number }.sorted { $0.precedes($1) }
         var found: [GenerationKeys] = []
         for id in Account.used(current + older) {
-            let bytes = try required(AccountFile.keys(of: id), in: files)
+            let bytes = try files.required(AccountFile.keys(of: id))
             guard let keys = GenerationKeys(id: id, concatenated: bytes) else {
                 throw .damaged(
                     path: files.path.appending(AccountFile.keys(of: id)), reason: "it has \(bytes.count) bytes")

@@ -44,7 +44,11 @@ package struct AccountStore: Sendable {
     ) throws(AccountError) -> Account {
         let key = AccountKey()
         let account = try begin(key, deviceName: deviceName).account
-        return try finish(account, try Self.seal(key, passphrase)) { () throws(AccountError) in try show(key) }
+        // It takes a second, which is no time for a lock.
+        let sealedKey = try passphrase.map { passphrase throws(AccountError) in
+            try SealedAccountKey(key, under: passphrase)
+        }
+        return try finish(account, sealedKey) { () throws(AccountError) in try show(key) }
     }
 
     /// Makes this device's part of an account, in memory alone, so that the account's state can be looked for while
@@ -56,10 +60,7 @@ package struct AccountStore: Sendable {
         if let deviceName { name = try DeviceName.validated(deviceName) } else { name = DeviceName.fromHost() }
         let secrets = AccountSecrets(key)
         try withExclusiveAccess { () throws(AccountError) in try refuseExisting(secrets.accountID) }
-        let account = Account(
-            id: secrets.accountID, identity: try DeviceIdentity(issuedBy: secrets), deviceName: name,
-            keys: [secrets.keys(generation: 0)])
-        return Enrolment(account: account, secrets: secrets)
+        return Enrolment(account: try Account(issuedBy: secrets, deviceName: name), secrets: secrets)
     }
 
     /// Stores an account that this device has joined.
@@ -92,14 +93,11 @@ package struct AccountStore: Sendable {
     ) throws(AccountError) -> Account {
         let old = try load()
         let key = AccountKey()
-        let secrets = AccountSecrets(key)
-        let account = Account(
-            id: secrets.accountID, identity: try DeviceIdentity(issuedBy: secrets), deviceName: old.deviceName,
-            keys: [secrets.keys(generation: 0)])
-        // It takes a second, which is no time for a lock.
-        let sealedKey = try Self.seal(key, passphrase)
-        try withExclusiveAccess { () throws(AccountError) in
-            try refuseNodeExclusively()
+        let account = try Account(issuedBy: AccountSecrets(key), deviceName: old.deviceName)
+        let sealedKey = try passphrase.map { passphrase throws(AccountError) in
+            try SealedAccountKey(key, under: passphrase)
+        }
+        try withoutNode { () throws(AccountError) in
             try place(account, sealedKey) { fresh throws(AccountError) in
                 try show(key)
                 let leaving = sibling("leaving")
@@ -121,10 +119,10 @@ package struct AccountStore: Sendable {
     ///   ``AccountError/damaged(path:reason:)``.
     package func load() throws(AccountError) -> Account {
         guard let files = try AccountFolder.open(folder), try !files.names().isEmpty else { throw .noAccount }
-        let record = try readRecord(files)
-        let privateKey = try required(AccountFile.privateKey, in: files)
-        let certificate = try required(AccountFile.certificate, in: files)
-        let authority = try required(AccountFile.authority, in: files)
+        let record = try AccountRecord.read(in: files)
+        let privateKey = try files.required(AccountFile.privateKey)
+        let certificate = try files.required(AccountFile.certificate)
+        let authority = try files.required(AccountFile.authority)
         guard
             let identity = DeviceIdentity(
                 privateKey: privateKey, certificate: certificate.withUnsafeBytes { Array($0) },
@@ -135,7 +133,7 @@ package struct AccountStore: Sendable {
         }
         let state = try readState(of: identity, atLeast: record.generation, in: files)
         return Account(
-            id: record.accountID, identity: identity, deviceName: record.deviceName, state: state,
+            id: record.id, identity: identity, deviceName: record.deviceName, state: state,
             keys: try readKeys(of: state, in: files))
     }
 
@@ -182,13 +180,6 @@ package struct AccountStore: Sendable {
         try AccountFolder.open(parent, checkingAccess: false)?.synchronize()
     }
 
-    private static func seal(
-        _ key: AccountKey, _ passphrase: SecretBytes?
-    ) throws(AccountError) -> SealedAccountKey? {
-        guard let passphrase else { return nil }
-        return try SealedAccountKey(key, under: passphrase)
-    }
-
     /// Refuses a device that has an account, damaged or not.
     ///
     /// - Parameter id: the account that it is to join; nil before that is known.
@@ -196,7 +187,7 @@ package struct AccountStore: Sendable {
         guard let files = try AccountFolder.open(folder, checkingAccess: false), try !files.names().isEmpty else {
             return
         }
-        let existing = try? readRecord(files).accountID
+        let existing = try? AccountRecord.read(in: files).id
         throw .accountExists(isSame: id != nil && existing == id)
     }
 
@@ -213,22 +204,5 @@ package struct AccountStore: Sendable {
         try files.write(AccountFile.authority, identity.authorityCertificate)
         if let sealedKey { try files.write(AccountFile.sealedKey, sealedKey.encoded) }
         try write(stateOf: account, into: files)
-    }
-
-    // MARK: - Reading
-
-    private func readRecord(_ files: borrowing AccountFolder) throws(AccountError) -> AccountRecord {
-        let bytes = try required(AccountFile.record, in: files)
-        return try AccountRecord(
-            decoding: bytes.withUnsafeBytes { Array($0) }, path: files.path.appending(AccountFile.record))
-    }
-
-    func required(
-        _ name: String, in files: borrowing AccountFolder
-    ) throws(AccountError) -> SecretBytes {
-        guard let bytes = try files.read(name) else {
-            throw .damaged(path: files.path.appending(name), reason: "it is missing")
-        }
-        return bytes
     }
 }

@@ -68,22 +68,13 @@ extension AccountStore {
     ///
     /// - Throws: ``AccountError/nodeRunning`` if a node runs: the node forgets the device then.
     package func forget(_ deviceID: String) throws(AccountError) {
-        try withExclusiveAccess { () throws(AccountError) in
-            try refuseNodeExclusively()
+        try withoutNode { () throws(AccountError) in
             try save(KnownDevices(try loadKnownDevices().entries.filter { $0.deviceID != deviceID }))
         }
     }
 
     /// Saves the devices that are known.
     package func save(_ devices: KnownDevices) throws(AccountError) {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-        do {
-            try openExisting().write(AccountFile.devices, Array(encoder.encode(devices.entries)))
-        } catch let error as AccountError {
-            throw error
-        } catch {
-            throw .cryptography("JSON: \(error)")
-        }
+        try openExisting().write(AccountFile.devices, json: devices.entries)
     }
 }
