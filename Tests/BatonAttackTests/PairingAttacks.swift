@@ -39,16 +39,15 @@ struct PairingAttacks {
             let early = commitment(PairingContribution(privateKey: privateKey))
             for _ in 0..<20_000 {
                 let late = PairingContribution(privateKey: privateKey)
-                let inviter = try PairingInviter(commit: .commit(commits ? early : commitment(late)), inviterOwn)
+                let commit = PairingMessage(.commit, PairingMessage.version + (commits ? early : commitment(late)))
+                let inviter = try PairingInviter(commit: commit, inviterOwn)
                 let keys = try late.keys(
                     with: inviterOwn.publicKey,
                     transcript: PairingContribution.transcript(
                         commitment: commits ? early : commitment(late),
                         inviter: (inviterOwn.publicKey, inviterOwn.nonce), joiner: (late.publicKey, late.nonce)))
                 guard keys.digits.hasPrefix(wanted) else { continue }
-                let open = PairingMessage.open(
-                    publicKey: late.publicKey, nonce: late.nonce,
-                    sealedDeviceKey: try keys.seal(Self.thief, .open))
+                let open = PairingMessage(.open, late.publicKey + late.nonce + (try keys.seal(Self.thief, .open)))
                 return Outcome(succeeds: (try? inviter.receiveOpen(open))?.deviceKey == Self.thief)
             }
             return .refused

@@ -78,7 +78,7 @@ package struct Invitation: Sendable {
             state = .asking(deviceKey: deviceKey, keys, hasEntry: false)
             return .asked
         case .handedOver(let deviceKey, let keys):
-            guard case .done(let sealed) = message, let bytes = keys.open(sealed, .done),
+            guard message.kind == .done, let bytes = keys.open(message.body, .done),
                 let text = String(validating: bytes, as: UTF8.self), let name = try? DeviceName.validated(text)
             else { throw .malformed }
             return end(.joined(name: name, DeviceID(ed25519PublicKey: deviceKey)))

@@ -118,25 +118,29 @@ struct PairingInviter: Sendable {
 
     /// Begins an exchange. The key and the nonce are drawn now, after the joiner has committed to its own.
     init(commit: PairingMessage, _ own: PairingContribution = PairingContribution()) throws(PairingError) {
-        guard case .commit(let commitment) = commit else { throw .malformed }
-        self.commitment = commitment
+        let version = PairingMessage.version
+        guard commit.kind == .commit, commit.body.starts(with: version.dropLast()) else { throw .malformed }
+        guard commit.body.starts(with: version) else { throw .version }
+        commitment = Array(commit.body.dropFirst(version.count))
         self.own = own
     }
 
-    var key: PairingMessage { .key(publicKey: own.publicKey, nonce: own.nonce) }
+    var key: PairingMessage { PairingMessage(.key, own.publicKey + own.nonce) }
 
     /// Takes the opening of the commitment.
     ///
     /// - Returns: the Ed25519 public key of the new device, 32 bytes, and the keys.
     func receiveOpen(_ message: PairingMessage) throws(PairingError) -> (deviceKey: [UInt8], keys: PairingKeys) {
-        guard case .open(let publicKey, let nonce, let sealed) = message,
-            PairingContribution.commitment(publicKey: publicKey, nonce: nonce) == commitment
-        else { throw .malformed }
+        guard message.kind == .open else { throw .malformed }
+        let (publicKey, nonce) = message.contribution
+        guard PairingContribution.commitment(publicKey: publicKey, nonce: nonce) == commitment else { throw .malformed }
         let keys = try own.keys(
             with: publicKey,
             transcript: PairingContribution.transcript(
                 commitment: commitment, inviter: (own.publicKey, own.nonce), joiner: (publicKey, nonce)))
-        guard let deviceKey = keys.open(sealed, .open), deviceKey.count == 32 else { throw .malformed }
+        guard let deviceKey = keys.open(Array(message.body.dropFirst(64)), .open), deviceKey.count == 32 else {
+            throw .malformed
+        }
         return (deviceKey, keys)
     }
 }
@@ -155,7 +159,7 @@ package struct PairingJoiner: Sendable {
         self.own = own
     }
 
-    package var commit: PairingMessage { .commit(commitment) }
+    package var commit: PairingMessage { PairingMessage(.commit, PairingMessage.version + commitment) }
 
     private var commitment: [UInt8] { PairingContribution.commitment(publicKey: own.publicKey, nonce: own.nonce) }
 
@@ -165,12 +169,21 @@ package struct PairingJoiner: Sendable {
     ///   digits.
     package func receiveKey(_ message: PairingMessage) throws(PairingError) -> (open: PairingMessage, keys: PairingKeys)
     {
-        guard case .key(let publicKey, let nonce) = message else { throw .malformed }
+        guard message.kind == .key else { throw .malformed }
+        let (publicKey, nonce) = message.contribution
         let keys = try own.keys(
             with: publicKey,
             transcript: PairingContribution.transcript(
                 commitment: commitment, inviter: (publicKey, nonce), joiner: (own.publicKey, own.nonce)))
         guard let sealed = try? keys.seal(deviceKey, .open) else { throw .malformed }
-        return (.open(publicKey: own.publicKey, nonce: own.nonce, sealedDeviceKey: sealed), keys)
+        return (PairingMessage(.open, own.publicKey + own.nonce + sealed), keys)
+    }
+}
+
+extension PairingMessage {
+    /// The public key and the nonce that a ``Kind/key`` or an ``Kind/open`` begins with.
+    fileprivate var contribution: (publicKey: [UInt8], nonce: [UInt8]) {
+        let count = PairingContribution.count
+        return (Array(body[..<count]), Array(body[count..<2 * count]))
     }
 }

@@ -3,35 +3,32 @@
 /// A message between a device that invites and one that joins.
 ///
 /// On the wire it is `u16 n | u8 type | n - 1 bytes`, big endian. The type is the raw value of ``Kind``.
-package enum PairingMessage: Sendable, Equatable {
+package struct PairingMessage: Sendable, Equatable {
     package enum Kind: UInt8, Sendable {
+        /// From the joiner: ``PairingMessage/version``, and a commitment to the key and the nonce that it will show, 32
+        /// bytes.
         case commit = 1
+        /// From the inviter: its X25519 public key and its nonce, 32 bytes each.
         case key = 2
+        /// From the joiner: what it committed to, 32 bytes each, and its sealed device key, 48 bytes.
         case open = 3
+        /// From the inviter: the sealed hand-over.
         case welcome = 4
+        /// From the joiner, when it has stored the account: its sealed device name.
         case done = 5
+        /// From either: the raw value of a ``PairingEnd``.
         case end = 6
-    }
 
-    /// From the joiner: a commitment to the key and the nonce that it will show, 32 bytes.
-    case commit([UInt8])
-    /// From the inviter: its X25519 public key and its nonce, 32 bytes each.
-    case key(publicKey: [UInt8], nonce: [UInt8])
-    /// From the joiner: what it committed to, 32 bytes each, and its sealed device key, 48 bytes.
-    case open(publicKey: [UInt8], nonce: [UInt8], sealedDeviceKey: [UInt8])
-    case welcome([UInt8])
-    /// From the joiner, when it has stored the account: its sealed device name.
-    case done([UInt8])
-    case end(PairingEnd)
-
-    package var kind: Kind {
-        switch self {
-        case .commit: .commit
-        case .key: .key
-        case .open: .open
-        case .welcome: .welcome
-        case .done: .done
-        case .end: .end
+        fileprivate var bodySizes: ClosedRange<Int> {
+            switch self {
+            case .commit: 47...47
+            case .key: 64...64
+            case .open: 112...112
+            case .welcome: 17...PairingMessage.maximumWelcome
+            // A device name and the tag of its seal.
+            case .done: 17...79
+            case .end: 1...1
+            }
         }
     }
 
@@ -39,16 +36,16 @@ package enum PairingMessage: Sendable, Equatable {
     package static let maximumWelcome = Int(UInt16.max) - 1
     static let version = Array("baton pairing/1".utf8)
 
-    package var encoded: [UInt8] {
-        let body: [UInt8] =
-            switch self {
-            case .commit(let commitment): Self.version + commitment
-            case .key(let publicKey, let nonce): publicKey + nonce
-            case .open(let publicKey, let nonce, let sealedDeviceKey): publicKey + nonce + sealedDeviceKey
-            case .welcome(let sealed), .done(let sealed): sealed
-            case .end(let reason): [reason.rawValue]
-            }
+    package let kind: Kind
+    package let body: [UInt8]
+
+    /// A message. Its body has to have a size that the kind allows.
+    package init(_ kind: Kind, _ body: [UInt8]) {
         precondition(kind.bodySizes.contains(body.count), "\(kind) has a body of \(body.count) bytes")
+        (self.kind, self.body) = (kind, body)
+    }
+
+    package var encoded: [UInt8] {
         var message: [UInt8] = []
         message.append(bigEndian: UInt16(body.count + 1))
         return message + [kind.rawValue] + body
@@ -84,20 +81,6 @@ package enum PairingError: Error, Equatable {
     case timedOut
 }
 
-extension PairingMessage.Kind {
-    fileprivate var bodySizes: ClosedRange<Int> {
-        switch self {
-        case .commit: 47...47
-        case .key: 64...64
-        case .open: 112...112
-        case .welcome: 17...PairingMessage.maximumWelcome
-        // A device name and the tag of its seal.
-        case .done: 17...79
-        case .end: 1...1
-        }
-    }
-}
-
 /// Reads one message from a stream of bytes.
 ///
 /// Give it ``missing`` bytes at most, so that nothing behind the message is read. It never keeps more than the message,
@@ -129,24 +112,6 @@ package struct PairingReader: Sendable {
             guard kind.bodySizes.contains(size - Self.headerSize) else { throw .malformed }
             return nil
         }
-        return try decode(kind)
-    }
-
-    private func decode(_ kind: PairingMessage.Kind) throws(PairingError) -> PairingMessage {
-        let body = bytes.dropFirst(Self.headerSize)
-        let first = Array(body.prefix(32))
-        let second = Array(body.dropFirst(32).prefix(32))
-        switch kind {
-        case .commit:
-            guard body.starts(with: PairingMessage.version) else {
-                throw body.starts(with: PairingMessage.version.dropLast()) ? .version : .malformed
-            }
-            return .commit(Array(body.dropFirst(PairingMessage.version.count)))
-        case .key: return .key(publicKey: first, nonce: second)
-        case .open: return .open(publicKey: first, nonce: second, sealedDeviceKey: Array(body.dropFirst(64)))
-        case .welcome: return .welcome(Array(body))
-        case .done: return .done(Array(body))
-        case .end: return .end(PairingEnd(rawValue: first[0]))
-        }
+        return PairingMessage(kind, Array(bytes.dropFirst(Self.headerSize)))
     }
 }

@@ -143,7 +143,7 @@ package final class InvitationServer {
         do {
             let content =
                 try WireHandOver(account, secrets, to: deviceKey, wrappedBy: keys.wrapping).serializedBytes() as [UInt8]
-            joiner?.send(.welcome(try keys.seal(content, .welcome)))
+            joiner?.send(PairingMessage(.welcome, try keys.seal(content, .welcome)))
             end = max(end, .now + Self.joiningTime)
             expiry?.schedule(after: ContinuousClock.now.duration(to: end))
         } catch {

@@ -39,7 +39,7 @@ package struct PairingJoin: Sendable {
         do {
             let keys = try await exchange(over: socket, show)
             try await store(await handedOver(by: socket, keys))
-            await socket.send(.done(try keys.seal(Array(name.utf8), .done)))
+            await socket.send(PairingMessage(.done, try keys.seal(Array(name.utf8), .done)))
             await socket.close()
         } catch {
             await socket.close(saying: (error as? PairingError)?.reason ?? .turnedAway)
@@ -58,7 +58,7 @@ package struct PairingJoin: Sendable {
 
     private func handedOver(by socket: PairingSocket, _ keys: PairingKeys) async throws -> HandedOver {
         let message = try await socket.receive([.welcome], within: Invitation.lifetime)
-        guard case .welcome(let sealed) = message, let content = keys.open(sealed, .welcome),
+        guard let content = keys.open(message.body, .welcome),
             let handOver = try? WireHandOver(serializedBytes: content)
         else { throw PairingError.malformed }
         return try handOver.read(for: device, name: name, wrappedBy: keys.wrapping)

@@ -60,13 +60,13 @@ final class PairingSocket {
             ControlLoop.execute { self.close() }
         }
         let message = try result.get()
-        if case .end(let reason) = message { throw .ended(reason) }
+        if message.kind == .end { throw .ended(PairingEnd(rawValue: message.body[0])) }
         return message
     }
 
     /// Closes the connection, and says why if there is room for that. Idempotent.
     func close(saying reason: PairingEnd? = nil) {
-        if let reason { send(.end(reason)) }
+        if let reason { send(PairingMessage(.end, [reason.rawValue])) }
         socket.close()
         finish(.failure(.disconnected))
     }

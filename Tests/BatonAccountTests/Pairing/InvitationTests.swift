@@ -38,7 +38,7 @@ struct InvitationTests {
         #expect(scene.invitation.enter(scene.digits) == .right(Self.device))
         let recipient = try #require(scene.invitation.recipient)
         #expect(recipient.deviceKey == Self.deviceKey && recipient.keys.digits == scene.digits)
-        let done = PairingMessage.done(try #require(try scene.keys?.seal(Array("desktop".utf8), .done)))
+        let done = PairingMessage(.done, try #require(try scene.keys?.seal(Array("desktop".utf8), .done)))
         #expect(try scene.invitation.receive(done) == .joined(name: "desktop", Self.device))
         try Self.expectOver(&scene.invitation)
     }
@@ -95,7 +95,7 @@ struct InvitationTests {
     @Test("A message out of turn is refused, and changes nothing")
     func outOfTurn() throws {
         var scene = Scene()
-        let done = PairingMessage.done([UInt8](repeating: 0, count: 20))
+        let done = PairingMessage(.done, [UInt8](repeating: 0, count: 20))
         #expect(throws: PairingError.malformed) { try scene.invitation.receive(done) }
         #expect(scene.invitation.isWaiting)
         try scene.attempt()

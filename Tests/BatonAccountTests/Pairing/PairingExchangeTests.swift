@@ -37,15 +37,15 @@ struct PairingExchangeTests {
                 privateKey: expected.joinerPrivateKey.secret, nonce: expected.joinerNonce.bytes),
             inviter: PairingContribution(
                 privateKey: expected.inviterPrivateKey.secret, nonce: expected.inviterNonce.bytes))
-        #expect(exchange.joiner.commit == .commit(expected.commitment.bytes))
+        #expect(exchange.joiner.commit.body == PairingMessage.version + expected.commitment.bytes)
         #expect(
             exchange.inviter.key
-                == .key(publicKey: expected.inviterPublicKey.bytes, nonce: expected.inviterNonce.bytes))
+                == PairingMessage(.key, expected.inviterPublicKey.bytes + expected.inviterNonce.bytes))
         #expect(
             exchange.open
-                == .open(
-                    publicKey: expected.joinerPublicKey.bytes, nonce: expected.joinerNonce.bytes,
-                    sealedDeviceKey: expected.sealedDeviceKey.bytes))
+                == PairingMessage(
+                    .open,
+                    expected.joinerPublicKey.bytes + expected.joinerNonce.bytes + expected.sealedDeviceKey.bytes))
         #expect(
             PairingContribution.transcript(
                 commitment: expected.commitment.bytes,
@@ -110,12 +110,12 @@ struct PairingExchangeTests {
     func lowOrder(publicKey: [UInt8]) throws {
         let nonce = [UInt8](repeating: 1, count: 32)
         let joiner = PairingJoiner(deviceKey: nonce)
-        #expect(throws: PairingError.malformed) { try joiner.receiveKey(.key(publicKey: publicKey, nonce: nonce)) }
+        #expect(throws: PairingError.malformed) { try joiner.receiveKey(PairingMessage(.key, publicKey + nonce)) }
         let commitment = PairingContribution.commitment(publicKey: publicKey, nonce: nonce)
-        let inviter = try PairingInviter(commit: .commit(commitment))
+        let inviter = try PairingInviter(commit: PairingMessage(.commit, PairingMessage.version + commitment))
         #expect(throws: PairingError.malformed) {
             try inviter.receiveOpen(
-                .open(publicKey: publicKey, nonce: nonce, sealedDeviceKey: [UInt8](repeating: 0, count: 48)))
+                PairingMessage(.open, publicKey + nonce + [UInt8](repeating: 0, count: 48)))
         }
     }
 

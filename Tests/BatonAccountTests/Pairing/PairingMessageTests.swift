@@ -8,12 +8,12 @@ import Testing
 struct PairingMessageTests {
     private static let zeros = [UInt8](repeating: 0, count: 32)
     private static let messages: [PairingMessage] = [
-        .commit(zeros), .key(publicKey: zeros, nonce: zeros),
-        .open(publicKey: zeros, nonce: zeros, sealedDeviceKey: [UInt8](repeating: 1, count: 48)),
-        .welcome([UInt8](repeating: 2, count: 17)),
-        .welcome([UInt8](repeating: 2, count: PairingMessage.maximumWelcome)),
-        .done([UInt8](repeating: 3, count: 17)), .done([UInt8](repeating: 3, count: 79)), .end(.busy),
-        .end(PairingEnd(rawValue: 200)),
+        PairingMessage(.commit, PairingMessage.version + zeros), PairingMessage(.key, zeros + zeros),
+        PairingMessage(.open, zeros + zeros + [UInt8](repeating: 1, count: 48)),
+        PairingMessage(.welcome, [UInt8](repeating: 2, count: 17)),
+        PairingMessage(.welcome, [UInt8](repeating: 2, count: PairingMessage.maximumWelcome)),
+        PairingMessage(.done, [UInt8](repeating: 3, count: 17)),
+        PairingMessage(.done, [UInt8](repeating: 3, count: 79)), PairingMessage(.end, [2]), PairingMessage(.end, [200]),
     ]
 
     @Test("Each is read as it was written, a byte at a time too", arguments: messages)
@@ -45,11 +45,11 @@ struct PairingMessageTests {
 
     @Test("Another version is told from another protocol")
     func versions() {
-        var bytes = PairingMessage.commit(Self.zeros).encoded
-        bytes[17] = UInt8(ascii: "2")
-        #expect(throws: PairingError.version) { try PairingExchangeTests.read(bytes, as: .commit) }
-        bytes[3] = UInt8(ascii: "B")
-        #expect(throws: PairingError.malformed) { try PairingExchangeTests.read(bytes, as: .commit) }
+        var body = PairingMessage.version + Self.zeros
+        body[14] = UInt8(ascii: "2")
+        #expect(throws: PairingError.version) { try PairingInviter(commit: PairingMessage(.commit, body)) }
+        body[0] = UInt8(ascii: "B")
+        #expect(throws: PairingError.malformed) { try PairingInviter(commit: PairingMessage(.commit, body)) }
     }
 
     @Test("Digits are six, with spaces anywhere")
