@@ -134,11 +134,10 @@ struct AnswerDeadlineTests {
         let opened = try JoiningOpener(secrets: AccountSecrets(account.key), ownDevice: own.id)
             .open(strings.flatMap { [UInt8($0.count)] + $0 })
         let identity = try TLSContext(identity: TLSIdentity(own.account.identity))
-        @Sendable func ask(within deadline: Duration?) async -> AccountLookup.Answer? {
-            var lookup = AccountLookup(for: own.account, with: AccountSecrets(account.key))
-            #expect(lookup.answerDeadline == .seconds(5))
-            if let deadline { lookup.answerDeadline = deadline }
-            return await lookup.ask(opened, at: [address], through: identity, having: own.account)
+        #expect(AccountLookup.answerDeadline == .seconds(5))
+        @Sendable func ask(within deadline: Duration) async -> AccountLookup.Answer? {
+            await AccountLookup.ask(
+                opened, at: [address], through: identity, having: own.account, within: deadline)
         }
         switch reaction {
         case .answered, .answeredOddly:

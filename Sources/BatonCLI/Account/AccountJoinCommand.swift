@@ -104,7 +104,7 @@ struct AccountJoinCommand: AsyncParsableCommand {
     private static func lookAround(_ enrolment: Enrolment) async -> AccountLookup.Outcome {
         Output.say("Looking for another device of the account, up to \(patience.components.seconds) s,")
         Output.say("or three times as long where the network is full of announcements...")
-        let outcome = await AccountLookup(for: enrolment.account, with: enrolment.secrets).run(within: patience)
+        let outcome = await AccountLookup(for: enrolment.account, with: enrolment.secrets, within: patience).run()
         for line in lines(of: outcome) { Output.say(line) }
         return outcome
     }

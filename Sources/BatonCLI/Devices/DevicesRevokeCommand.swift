@@ -76,7 +76,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             try await adopt(revoking)
             Output.say("\(chosen.shown) is revoked. Looking for revocations on other devices...")
         }
-        let outcome = await AccountLookup(for: revoking, with: secrets).run(within: Self.patience)
+        let outcome = await AccountLookup(for: revoking, with: secrets, within: Self.patience).run()
         if outcome.isIncomplete { Output.say(outcome.incompleteness) }
         if let unused = outcome.unusedRevocations(fixedBy: "revoke once more") { Output.say(unused) }
         var met = outcome.account

@@ -14,7 +14,10 @@ import FoundationEssentials
 ///
 /// `baton account join` does it before it erases the key, and `baton devices revoke` before it signs. The key opens
 /// advertisements under any list (``JoiningOpener``), also under lists that were signed apart from those known here.
-package struct AccountLookup: Sendable {
+///
+/// It is the driver of ``AccountSearch``, for one search.
+@ControlLoop
+package final class AccountLookup {
     /// The result of a search.
     package struct Outcome: Sendable {
         /// The account, with everything that was found.
@@ -51,46 +54,98 @@ package struct AccountLookup: Sendable {
         let lists: Result<[GivenList], RevocationError>
     }
 
-    /// How long one device may take to be reached and to answer. Default 5 s.
-    var answerDeadline = Duration.seconds(5)
+    /// How long one device may take to be reached and to answer: 5 s.
+    nonisolated static let answerDeadline = Duration.seconds(5)
+    /// How often it looks whether the search is over.
+    private static let pause = Duration.milliseconds(100)
 
-    let account: Account
-    private let secrets: AccountSecrets
+    private let opener: JoiningOpener
+    private var search: AccountSearch
+    private var outcome: Outcome
+    private var questions: [AccountSearch.Candidate: Task<Void, Never>] = [:]
 
     /// A search.
     ///
     /// - Parameters:
     ///   - account: this device's part of the account, which must have been issued under the same key.
     ///   - secrets: of the account key.
-    package init(for account: Account, with secrets: AccountSecrets) {
-        self.account = account
-        self.secrets = secrets
+    ///   - limit: how long to look, or for a second after devices have answered, but three in all, and then until the
+    ///     devices that were found have answered. It takes three times as long if so many names are announced that there
+    ///     was no time for all.
+    package nonisolated init(for account: Account, with secrets: AccountSecrets, within limit: Duration) {
+        opener = JoiningOpener(secrets: secrets, ownDevice: account.identity.id)
+        search = AccountSearch(within: limit, from: .now)
+        outcome = Outcome(account: account)
     }
 
-    /// Looks for so long, or for a second after devices have answered, but three in all, and then until the devices
-    /// that were found have answered. It takes three times as long if so many names are announced that there was no
-    /// time for all. It ends at once if there is no DNS-SD responder.
-    @ControlLoop
-    package func run(within limit: Duration) async -> Outcome {
+    /// Looks for devices. It ends at once if there is no DNS-SD responder. Call once.
+    package func run() async -> Outcome {
         do {
             let discovery = ServiceDiscovery(loop: ControlLoop.loop, executor: try BlockingExecutor(name: "lookup"))
-            let context = try TLSContext(identity: TLSIdentity(account.identity))
-            let opener = JoiningOpener(secrets: secrets, ownDevice: account.identity.id)
-            let search = RunningLookup(self, within: limit, opener: opener, context: context)
-            let outcome = await search.run(with: discovery)
+            let context = try TLSContext(identity: TLSIdentity(outcome.account.identity))
+            await look(with: discovery, through: context)
             await discovery.stop()
-            return outcome
         } catch {
-            return Outcome(account: account, trouble: "\(error)")
+            outcome.trouble = "\(error)"
+        }
+        return outcome
+    }
+
+    private func look(with discovery: ServiceDiscovery, through context: TLSContext) async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { @ControlLoop @Sendable in
+                await discovery.start()
+                for await event in discovery.events { self.hear(event, from: discovery, through: context) }
+            }
+            while !search.isOver, outcome.trouble == nil {
+                try? await Alarm.sleep(for: Self.pause)
+                let isBehind = await discovery.isBehind
+                search.advance(to: .now, isBehind: isBehind)
+            }
+            group.cancelAll()
+        }
+        for question in questions.values {
+            question.cancel()
+            await question.value
+        }
+        outcome.isIncomplete = search.isIncomplete
+    }
+
+    private func hear(_ event: DiscoveryEvent, from discovery: ServiceDiscovery, through context: TLSContext) {
+        switch event {
+        case .record(let instance, let interface, let txt):
+            guard let opened = try? opener.open(txt) else { return discovery.reject(instance) }
+            discovery.follow(instance)
+            ask(opened, on: interface, through: context)
+        case .responder(.unavailable(let reason, _)): outcome.trouble = reason
+        case .responder, .removed, .rotationDue, .registered: break
+        }
+    }
+
+    private func ask(
+        _ opened: (advertisement: Advertisement, keys: GenerationKeys), on interface: UInt32,
+        through context: TLSContext
+    ) {
+        let advertisement = opened.advertisement
+        let candidate = AccountSearch.Candidate(device: advertisement.device, keys: opened.keys.id)
+        guard search.begin(candidate, (advertisement.epoch, advertisement.sequence)) else { return }
+        questions[candidate]?.cancel()
+        let addresses = SocketAddress.dialled(
+            of: advertisement.content.addresses, port: advertisement.content.port, interfaces: [interface])
+        let own = outcome.account
+        questions[candidate] = ControlLoop.task {
+            let answer = await Self.ask(opened, at: addresses, through: context, having: own)
+            let isTaken = answer.map { self.outcome.take($0) } ?? false
+            if !Task.isCancelled { self.search.end(candidate, isTaken: isTaken, at: .now) }
         }
     }
 
     /// Asks a device what it has.
     ///
     /// - Returns: nil when it could not be asked, or did not answer in time.
-    func ask(
+    nonisolated static func ask(
         _ opened: (advertisement: Advertisement, keys: GenerationKeys), at addresses: [SocketAddress],
-        through context: TLSContext, having own: Account
+        through context: TLSContext, having own: Account, within answerDeadline: Duration = answerDeadline
     ) async -> Answer? {
         let advertisement = opened.advertisement
         let begin = ContinuousClock.now
@@ -123,75 +178,6 @@ package struct AccountLookup: Sendable {
             return Answer(device: device, lists: lists)
         } catch {
             return nil
-        }
-    }
-}
-
-/// The driver of ``AccountSearch``, for one search.
-@ControlLoop
-private final class RunningLookup {
-    /// How often it looks whether the search is over.
-    private static let pause = Duration.milliseconds(100)
-
-    private let lookup: AccountLookup
-    private let opener: JoiningOpener
-    private let context: TLSContext
-    private var search: AccountSearch
-    private var outcome: AccountLookup.Outcome
-    private var questions: [AccountSearch.Candidate: Task<Void, Never>] = [:]
-
-    init(_ lookup: AccountLookup, within limit: Duration, opener: JoiningOpener, context: TLSContext) {
-        self.lookup = lookup
-        self.opener = opener
-        self.context = context
-        search = AccountSearch(within: limit, from: .now)
-        outcome = AccountLookup.Outcome(account: lookup.account)
-    }
-
-    func run(with discovery: ServiceDiscovery) async -> AccountLookup.Outcome {
-        await withDiscardingTaskGroup { group in
-            group.addTask { @ControlLoop @Sendable in
-                await discovery.start()
-                for await event in discovery.events { self.hear(event, from: discovery) }
-            }
-            while !search.isOver, outcome.trouble == nil {
-                try? await Alarm.sleep(for: Self.pause)
-                let isBehind = await discovery.isBehind
-                search.advance(to: .now, isBehind: isBehind)
-            }
-            group.cancelAll()
-        }
-        for question in questions.values {
-            question.cancel()
-            await question.value
-        }
-        outcome.isIncomplete = search.isIncomplete
-        return outcome
-    }
-
-    private func hear(_ event: DiscoveryEvent, from discovery: ServiceDiscovery) {
-        switch event {
-        case .record(let instance, let interface, let txt):
-            guard let opened = try? opener.open(txt) else { return discovery.reject(instance) }
-            discovery.follow(instance)
-            ask(opened, on: interface)
-        case .responder(.unavailable(let reason, _)): outcome.trouble = reason
-        case .responder, .removed, .rotationDue, .registered: break
-        }
-    }
-
-    private func ask(_ opened: (advertisement: Advertisement, keys: GenerationKeys), on interface: UInt32) {
-        let advertisement = opened.advertisement
-        let candidate = AccountSearch.Candidate(device: advertisement.device, keys: opened.keys.id)
-        guard search.begin(candidate, (advertisement.epoch, advertisement.sequence)) else { return }
-        questions[candidate]?.cancel()
-        let addresses = SocketAddress.dialled(
-            of: advertisement.content.addresses, port: advertisement.content.port, interfaces: [interface])
-        let own = outcome.account
-        questions[candidate] = ControlLoop.task { [lookup, context] in
-            let answer = await lookup.ask(opened, at: addresses, through: context, having: own)
-            let isTaken = answer.map { self.outcome.take($0) } ?? false
-            if !Task.isCancelled { self.search.end(candidate, isTaken: isTaken, at: .now) }
         }
     }
 }
