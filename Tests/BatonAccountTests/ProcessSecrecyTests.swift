@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonTestSupport
+import CLinux
 import Foundation
 import SystemPackage
 import Testing
@@ -89,5 +90,13 @@ struct ProcessSecrecyTests {
             guard let content = FileManager.default.contents(atPath: folder + "/" + file) else { continue }
             for form in forms { #expect(content.range(of: form) == nil, "\(file)") }
         }
+    }
+}
+
+extension ProcessSecrecy {
+    fileprivate static var isProtected: Bool {
+        var limit = rlimit()
+        return baton_is_dumpable() == 0
+            && getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit) == 0 && limit.rlim_cur == 0
     }
 }

@@ -141,17 +141,6 @@ import Testing
         #expect(replays.judge(said[1], unixTime: 5000) == .replayed)
     }
 
-    @Test func theFormBeforeIsRead() throws {
-        var earlier: [UInt8] = Array("baton replay/1".utf8) + device(1).bytes
-        earlier.append(bigEndian: UInt64(5))
-        earlier.append(bigEndian: UInt64(2))
-        var replays = try #require(ReplayGuard(decoding: earlier))
-        #expect(replays.judge(device(1), epoch: 5, sequence: 1) == .replayed)
-        #expect(replays.judge(device(1), epoch: 5, sequence: 2) == .expired)
-        #expect(replays.judge(device(1), epoch: 5, sequence: 3) == .accepted)
-        #expect(ReplayGuard(decoding: earlier + [0]) == nil)
-    }
-
     @Test func damageIsNotTakenForAGuard() throws {
         var replays = ReplayGuard()
         for number in 0..<3 { _ = replays.judge(device(number), epoch: 7, sequence: UInt64(number)) }

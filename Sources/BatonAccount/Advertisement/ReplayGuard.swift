@@ -119,8 +119,7 @@ package struct ReplayGuard: Sendable, Equatable {
 
 extension ReplayGuard {
     private static let header: [UInt8] = Array("baton replay/2".utf8)
-    /// Of the form before, which did not say until when an advertisement counts: none does any more.
-    private static let earlierHeader: [UInt8] = Array("baton replay/1".utf8)
+    private static let entryCount = DeviceID.count + 24
 
     /// The form on disk: a header, then id, epoch, sequence and end of each device's newest, the longest silent first.
     func encoded() -> [UInt8] {
@@ -136,13 +135,11 @@ extension ReplayGuard {
 
     /// Reads the form on disk; nil for anything else.
     init?(decoding bytes: [UInt8]) {
-        let isEarlier = bytes.starts(with: Self.earlierHeader)
-        guard isEarlier || bytes.starts(with: Self.header) else { return nil }
+        guard bytes.starts(with: Self.header) else { return nil }
         let body = bytes.dropFirst(Self.header.count)
-        let entryCount = DeviceID.count + (isEarlier ? 16 : 24)
-        guard body.count % entryCount == 0, body.count / entryCount <= Self.capacity else { return nil }
-        for start in stride(from: body.startIndex, to: body.endIndex, by: entryCount) {
-            let entry = body[start..<(start + entryCount)]
+        guard body.count % Self.entryCount == 0, body.count / Self.entryCount <= Self.capacity else { return nil }
+        for start in stride(from: body.startIndex, to: body.endIndex, by: Self.entryCount) {
+            let entry = body[start..<(start + Self.entryCount)]
             guard let device = DeviceID(bytes: entry.prefix(DeviceID.count)), entries[device] == nil else { return nil }
             let numbers = [0, 8, 16].map { offset in
                 entry.dropFirst(DeviceID.count + offset).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }

@@ -76,11 +76,4 @@ package enum ProcessSecrecy {
         // Those that the runtime's backtracer handles (swift/docs/Backtracing.rst).
         for crash in [SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP] { signal(crash, SIG_DFL) }
     }
-
-    /// Whether this process is protected.
-    package static var isProtected: Bool {
-        var limit = rlimit()
-        return baton_is_dumpable() == 0
-            && getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit) == 0 && limit.rlim_cur == 0
-    }
 }
