@@ -2,6 +2,7 @@
 
 package import BatonEventLoop
 import BatonProtocol
+import Glibc
 
 /// Announces this device on the local network and finds the others, through the system's DNS-SD responder (Avahi).
 ///
@@ -38,6 +39,9 @@ package actor ServiceDiscovery {
 
     // The responder's references.
     private var slots: [SlotID: Slot] = [:]
+    /// The watches of references that live. The loop suspends a watch when it fires, until the executor has processed
+    /// the reference: it would fire without end meanwhile.
+    private nonisolated let watches = Lock<[SlotID: ReadinessSource]>([:])
     private var nextSlot: SlotID = 0
     private var isStarted = false
     private var isStopped = false
@@ -227,7 +231,6 @@ package actor ServiceDiscovery {
     private struct Slot {
         var role: Role
         var reference: ServiceReference
-        var source: SingleShotSource
     }
 
     /// Opens a reference and watches it.
@@ -235,22 +238,33 @@ package actor ServiceDiscovery {
         let reference = try make()
         let id = nextSlot
         nextSlot += 1
-        let source = SingleShotSource(reference.descriptor, on: loop) { [weak self] in
-            self?.submit { $0.process(id) }
+        slots[id] = Slot(role: role, reference: reference)
+        // A duplicate, so that the reference may close its own at any time.
+        let number = fcntl(reference.descriptor, F_DUPFD_CLOEXEC, 0)
+        if number >= 0 {
+            let watch = try? ReadinessSource(reading: OwnedDescriptor(takingOwnershipOf: number), on: loop) {
+                [weak self] in
+                self?.watches.withLock { $0[id] }?.suspend()
+                self?.submit { $0.process(id) }
+            }
+            watches.withLock { $0[id] = watch }
         }
-        guard let source, source.arm() else {
-            source?.cancel()
-            reference.close()
+        guard arm(id) else {
+            closeSlot(id)
             throw ResponderFault(operation: "get another descriptor", code: 0)
         }
-        slots[id] = Slot(role: role, reference: reference, source: source)
         return id
     }
+
+    /// Has a reference processed once when it is readable.
+    ///
+    /// - Returns: false if it cannot be watched, since the process or the kernel has no descriptor left.
+    private func arm(_ id: SlotID) -> Bool { (try? watches.withLock { $0[id] }?.resume()) != nil }
 
     /// Ends a reference. Idempotent.
     func closeSlot(_ id: SlotID) {
         guard let slot = slots.removeValue(forKey: id) else { return }
-        slot.source.cancel()
+        watches.withLock { $0.removeValue(forKey: id) }?.cancel()
         slot.reference.close()
     }
 
@@ -277,7 +291,7 @@ package actor ServiceDiscovery {
                 break  // No reference has the callback of another kind.
             }
         }
-        if slots[id]?.source.arm() == false { lose(ResponderFault(operation: "watch a descriptor", code: 0)) }
+        if slots[id] != nil, !arm(id) { lose(ResponderFault(operation: "watch a descriptor", code: 0)) }
     }
 
     // MARK: - Time and place

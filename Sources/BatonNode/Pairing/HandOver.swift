@@ -2,7 +2,6 @@
 
 package import BatonAccount
 package import BatonMessages
-import BatonTLS
 import FoundationEssentials
 import SwiftProtobuf
 
