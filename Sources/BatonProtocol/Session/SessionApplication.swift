@@ -16,19 +16,16 @@ extension Session {
     package mutating func open(_ request: Buffer, now: Instant) throws(StreamOpenError) -> StreamID {
         advance(to: now)
         if let failure { throw .dead(failure) }
-        guard goAwaySent == nil, goAwayReceived == nil else { throw .goingAway }
+        guard !isGoAwaySent, goAwayReceived == nil else { throw .goingAway }
         guard request.count <= Limits.messageBytes else { throw .messageTooLarge }
         if let peer {
-            guard streams.openLocal < Int(peer.openStreams) else { throw .tooManyStreams }
-            guard streams.unansweredLocal < Int(peer.unansweredRequests) else { throw .tooManyUnanswered }
+            guard streams.openLocal < Int(peer.openStreams), streams.unansweredLocal < Int(peer.unansweredRequests)
+            else { throw .tooMuchUnderWay }
         } else {
-            switch role {
-            case .acceptor: throw .helloAwaited
-            case .dialer: guard streams.openLocal < Limits.streamsBeforeHello else { throw .helloAwaited }
-            }
+            guard role == .dialer, streams.openLocal < Limits.streamsBeforeHello else { throw .helloAwaited }
         }
-        guard control.count < limits.queuedControlFrames / 2 else { throw .outputFull }
-        guard let id = streams.useLocal() else { throw .exhausted }
+        guard control.count < limits.queuedControlFrames / 2 else { throw .tooMuchUnderWay }
+        guard let id = streams.useLocal() else { throw .goingAway }
         streams.addLocal(
             SessionStream(
                 id: id, isLocal: true, message: request, sendWindow: SendWindow(limit: peer?.streamCredit ?? 0),
@@ -43,8 +40,7 @@ extension Session {
     /// - Parameter message: an encoded message of at most `Limits.messageBytes`; handed over.
     /// - Throws: `StreamRespondError`; the stream is unchanged.
     package mutating func respond(_ id: StreamID, _ message: Buffer) throws(StreamRespondError) {
-        guard let stream = streams[id] else { throw .unknownStream }
-        guard stream.isAwaitingOwnAnswer else { throw .notAwaitingAnswer }
+        guard let stream = streams[id], stream.isAwaitingOwnAnswer else { throw .notAwaitingAnswer }
         guard message.count <= Limits.messageBytes else { throw .messageTooLarge }
         stream.answer(with: message)
         streams.answered(stream)
@@ -59,16 +55,6 @@ extension Session {
     package mutating func send(_ id: StreamID, _ data: Buffer) {
         guard data.count > 0, let stream = streams[id], stream.enqueue(data) else { return }
         scheduleIfSendable(stream)
-    }
-
-    /// Sets the number of slices (`Limits.sliceBytes`) that a stream sends at each of its turns, 1 to
-    /// ``Limits/maximumWeight``. The default is 1.
-    ///
-    /// A stream that somebody waits for gets more than bulk. Of two streams that always have bytes, one of weight 8
-    /// gets eight ninths of the link, and the other still advances. Does nothing on a stream that is gone.
-    package mutating func setWeight(_ weight: Int, of id: StreamID) {
-        precondition((1...Limits.maximumWeight).contains(weight), "a turn has 1 to \(Limits.maximumWeight) slices")
-        streams[id]?.weight = weight
     }
 
     /// Ends this side's direction: END follows the queued bytes. A request that was never answered is reset with
@@ -102,8 +88,8 @@ extension Session {
         guard let stream = streams[id] else { return }
         let counted = min(max(count, 0), stream.receiveWindow.unconsumed)
         guard counted > 0 else { return }
-        let useful = stream.receiveWindow.consume(counted, now: present, roundTrip: liveness.roundTrip)
-        grow(stream, to: max(useful, limits.activeStreamWindow))
+        stream.receiveWindow.consume(counted)
+        grow(stream, to: limits.activeStreamWindow)
         returnCredit(counted)
         closeIfDone(stream)
     }
@@ -111,25 +97,10 @@ extension Session {
     /// Begins a polite close: no new streams in either direction, old ones finish, then `Event.drained`. Later calls do
     /// nothing.
     package mutating func goAway(code: ApplicationErrorCode = .noError) {
-        guard failure == nil, goAwaySent == nil else { return }
-        goAwaySent = GoAway(lastStream: streams.highestPeer, code: code)
+        guard failure == nil, !isGoAwaySent else { return }
+        isGoAwaySent = true
         enqueue(.goAway(lastStream: streams.highestPeer, code))
         reportIfDrained()
-    }
-
-    /// Whether `open` would be allowed now.
-    package var canOpen: Bool {
-        guard failure == nil, goAwaySent == nil, goAwayReceived == nil, !streams.isExhausted,
-            control.count < limits.queuedControlFrames / 2
-        else { return false }
-        if let peer {
-            return streams.openLocal < Int(peer.openStreams)
-                && streams.unansweredLocal < Int(peer.unansweredRequests)
-        }
-        switch role {
-        case .acceptor: return false
-        case .dialer: return streams.openLocal < Limits.streamsBeforeHello
-        }
     }
 
     /// Whether no stream is open or waits until its bytes are consumed. Aborted streams whose RESET waits do not count.
@@ -141,17 +112,6 @@ extension Session {
     /// Bytes of a stream that wait to be sent, 0 for one that is gone.
     package func queuedBytes(of id: StreamID) -> Int {
         streams[id]?.queuedBytes ?? 0
-    }
-
-    /// Bytes that the stream's own credit allows beyond those that are queued.
-    package func credit(of id: StreamID) -> Int {
-        guard let stream = streams[id] else { return 0 }
-        return max(0, stream.sendWindow.available - stream.queuedBytes)
-    }
-
-    /// The shortest round trip so far, nil before the first PONG.
-    package var roundTrip: Duration? {
-        liveness.roundTrip.map { .nanoseconds(Int64(clamping: $0)) }
     }
 
     /// The window of a stream, in bytes: how far the peer may send ahead of consumption.
@@ -170,7 +130,8 @@ extension Session {
     ///   - maximum: the size to which it may grow, in place of `Limits.maximumConnectionWindow`.
     package mutating func widenConnectionWindow(to size: Int, maximum: Int) {
         guard failure == nil else { return }
-        receiveWindow.widen(to: size, maximum: maximum)
+        maximumWindow = max(maximumWindow, maximum)
+        growConnectionWindow(to: size)
         // Even a small raise is sent, because this happens once. If nothing is new, no frame is written.
         if !isCreditQueued {
             isCreditQueued = true
@@ -181,7 +142,7 @@ extension Session {
     /// Raises a stream's window at once, for a caller that expects much data. Does nothing on a stream that is gone.
     ///
     /// - Parameter size: the new window, in bytes. It is limited by what the other streams leave of the connection's
-    ///   window, and by `Limits.maximumStreamWindow`. Windows never shrink.
+    ///   window. Windows never shrink.
     package mutating func widenWindow(of id: StreamID, to size: Int) {
         guard failure == nil, let stream = streams[id] else { return }
         grow(stream, to: size)
@@ -198,13 +159,12 @@ extension Session {
     private mutating func grow(_ stream: SessionStream, to size: Int) {
         if size > stream.receiveWindow.size, stream.canReceive {
             let others = streams.all.reduce(0) { $0 + $1.promised } - stream.promised
-            let whole = receiveWindow.maximum
-            let reserved = min(Limits.reservedStreams * limits.initialStreamWindow, whole / 4)
-            let granted = whole - whole / Self.connectionWindowParts
+            let reserved = min(Limits.reservedStreams * limits.initialStreamWindow, maximumWindow / 4)
+            let granted = maximumWindow - maximumWindow / Self.connectionWindowParts
             stream.receiveWindow.grow(to: min(size, (granted - reserved - others) / 2))
             // A stream's window is of no use beyond the connection's.
             if stream.receiveWindow.size > limits.initialStreamWindow {
-                receiveWindow.grow(to: 2 * (others + stream.receiveWindow.size))
+                growConnectionWindow(to: 2 * (others + stream.receiveWindow.size))
             }
         }
         if stream.canReceive, stream.receiveWindow.isCreditDue, !stream.isCreditQueued {
@@ -213,10 +173,11 @@ extension Session {
         }
     }
 
-    func newReceiveWindow() -> ReceiveWindow {
-        ReceiveWindow(
-            initial: limits.initialStreamWindow, maximum: limits.maximumStreamWindow, parts: 4, now: present)
+    private mutating func growConnectionWindow(to size: Int) {
+        receiveWindow.grow(to: min(size, maximumWindow))
     }
+
+    func newReceiveWindow() -> ReceiveWindow { ReceiveWindow(size: limits.initialStreamWindow, parts: 4) }
 
     /// Puts a stream that has bytes and credit into the ring.
     mutating func scheduleIfSendable(_ stream: SessionStream) {
