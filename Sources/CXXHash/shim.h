@@ -13,8 +13,6 @@
 #include <xxhash.h>
 
 extern XXH128_hash_t XXH3_128bits_dispatch(const void *input, size_t length) __attribute__((weak));
-extern XXH_errorcode XXH3_128bits_update_dispatch(XXH3_state_t *state, const void *input, size_t length)
-    __attribute__((weak));
 
 /// Writes the checksum of `length` bytes, in its canonical (big-endian) form, to the 16 bytes at `checksum`, which may
 /// be unaligned.
@@ -22,20 +20,6 @@ static inline void baton_xxh3_128(const void *bytes, size_t length, void *checks
     const XXH128_hash_t hash =
         XXH3_128bits_dispatch ? XXH3_128bits_dispatch(bytes, length) : XXH3_128bits(bytes, length);
     XXH128_canonicalFromHash((XXH128_canonical_t *)checksum, hash);
-}
-
-/// Adds `length` bytes to a state made by XXH3_createState and XXH3_128bits_reset.
-static inline void baton_xxh3_128_update(XXH3_state_t *state, const void *bytes, size_t length) {
-    if (XXH3_128bits_update_dispatch) {
-        XXH3_128bits_update_dispatch(state, bytes, length);
-    } else {
-        XXH3_128bits_update(state, bytes, length);
-    }
-}
-
-/// Writes the canonical checksum of a state to the 16 bytes at `checksum`.
-static inline void baton_xxh3_128_digest(const XXH3_state_t *state, void *checksum) {
-    XXH128_canonicalFromHash((XXH128_canonical_t *)checksum, XXH3_128bits_digest(state));
 }
 
 #endif

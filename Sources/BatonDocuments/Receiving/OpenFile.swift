@@ -29,7 +29,7 @@ final class OpenFile {
 
     private let size: UInt64
     private let isSparse: Bool
-    private var output: PartOutput
+    private(set) var output: PartOutput
 
     init(_ index: Int, _ entry: OpenEntry, of tree: DocumentTree) {
         self.index = index
@@ -52,9 +52,6 @@ final class OpenFile {
         guard try SystemCalls.status(of: entry.descriptor).st_size != off_t(size) else { return }
         try SystemCalls.call { ftruncate(number, off_t(size)) }
     }
-
-    /// See ``PartOutput/takesWholeChunks``.
-    var takesWholeChunks: Bool { output.takesWholeChunks }
 
     /// Writes all bytes at an offset.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) {
@@ -164,7 +161,7 @@ struct PartOutput {
         direct = alignment > 0 && Self.alignment.isMultiple(of: alignment) ? alignment : nil
     }
 
-    /// Whether it pays to have a chunk whole, in memory that is aligned, before it is written.
+    /// Whether whole chunks go past the cache.
     var takesWholeChunks: Bool { direct != nil }
 
     /// Writes all bytes at an offset.
@@ -215,31 +212,5 @@ struct PartOutput {
         // Advice: where it is refused, synchronising does all of it.
         _ = baton_start_writeback(file.rawValue, Int64(writebackStart), Int64(end - writebackStart))
         writebackStart = end
-    }
-}
-
-/// Gathers the content of a chunk that comes in pieces, in memory that direct writes take.
-///
-/// Made when first needed, 1 MiB. A chunk that comes whole, where direct writes can begin, is left where it is.
-struct WholeChunk: ~Copyable {
-    private var room: UnsafeMutableRawBufferPointer?
-
-    deinit {
-        room?.deallocate()
-    }
-
-    /// Takes the next piece of a chunk of ``ChunkLayout/chunkSize``. The first one begins anew.
-    ///
-    /// - Returns: all of the chunk's content once it is there, on loan until the next call; nil before.
-    mutating func add(_ piece: UnsafeRawBufferPointer, at offset: Int) -> UnsafeRawBufferPointer? {
-        let isAligned = UInt(bitPattern: piece.baseAddress).isMultiple(of: UInt(PartOutput.alignment))
-        if piece.count == ChunkLayout.chunkSize, isAligned { return piece }
-        let room =
-            self.room
-            ?? UnsafeMutableRawBufferPointer.allocate(
-                byteCount: ChunkLayout.chunkSize, alignment: PartOutput.alignment)
-        self.room = room
-        UnsafeMutableRawBufferPointer(rebasing: room[offset..<offset + piece.count]).copyMemory(from: piece)
-        return offset + piece.count == room.count ? UnsafeRawBufferPointer(room) : nil
     }
 }

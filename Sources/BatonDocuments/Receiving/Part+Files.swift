@@ -20,12 +20,6 @@ extension Part {
         }
     }
 
-    /// Whether it pays to have chunks of a file whole, in memory that is aligned, before they are written.
-    func takesWholeChunks(ofFile index: Int) throws(DocumentError) -> Bool {
-        guard tree.layout.size(ofFile: index) >= PartOutput.directSize else { return false }
-        return try open(index, toHold: 0).takesWholeChunks
-    }
-
     /// Makes bytes of a file zeros, and a hole where the file system has holes.
     func clear(_ range: Range<UInt64>, ofFile index: Int) throws(DocumentError) {
         let file = try open(index, toHold: 0)

@@ -92,24 +92,20 @@ extension Part {
     private static let holeSize = 4 << 10
 
     /// Writes what is not zero, and leaves holes for what is.
-    func writeSparsely(
-        _ bytes: UnsafeRawBufferPointer, to place: ChunkLayout.Place, from offset: Int
-    ) throws(DocumentError) {
+    func writeSparsely(_ bytes: UnsafeRawBufferPointer, to place: ChunkLayout.Place) throws(DocumentError) {
         // An earlier transfer may have left other bytes there.
-        if offset == 0 { try clear(place.range, ofFile: place.file) }
+        try clear(place.range, ofFile: place.file)
         func write(_ run: Range<Int>) throws(DocumentError) {
             guard !run.isEmpty else { return }
             let piece = UnsafeRawBufferPointer(rebasing: bytes[run])
-            try self.write(piece, toFile: place.file, at: place.offset + UInt64(offset + run.lowerBound))
+            try self.write(piece, toFile: place.file, at: place.offset + UInt64(run.lowerBound))
         }
-        // Blocks of the file, which do not begin where what has come begins.
-        var (start, block) = (0, 0..<0)
-        while block.upperBound < bytes.count {
-            let end = block.upperBound + Self.holeSize - (offset + block.upperBound) % Self.holeSize
-            block = block.upperBound..<min(bytes.count, end)
-            guard UnsafeRawBufferPointer(rebasing: bytes[block]).isZero else { continue }
-            try write(start..<block.lowerBound)
-            start = block.upperBound
+        var start = 0
+        for block in stride(from: 0, to: bytes.count, by: Self.holeSize) {
+            let end = min(bytes.count, block + Self.holeSize)
+            guard UnsafeRawBufferPointer(rebasing: bytes[block..<end]).isZero else { continue }
+            try write(start..<block)
+            start = end
         }
         try write(start..<bytes.count)
     }

@@ -55,8 +55,6 @@ final class Part {
     private var isRecordDurable = false
     /// Whether the disk refused what it was given. It says so only once, so no checkpoint may follow.
     private var hasFailed = false
-    /// The chunk that is coming, if chunks are written whole.
-    private var whole = WholeChunk()
     private var isOver = false
 
     /// Makes the part, with nothing in it, and its journal.
@@ -176,31 +174,25 @@ final class Part {
     /// Files of which chunks are missing.
     var incompleteFiles: RangeSet<Int> { verified.missing(in: tree.layout.allChunks).files(in: tree.layout) }
 
-    /// Takes a finding of the verifier.
-    func take(_ event: ChunkVerifier.Event) throws(DocumentError) {
+    /// Writes a chunk that is intact, and takes note of it.
+    func take(_ chunk: ChunkVerifier.Chunk) throws(DocumentError) {
         let start = MonotonicClock.nanoseconds()
         defer { diskTime += MonotonicClock.nanoseconds() - start }
-        switch event {
-        case .content(let chunk, let offset, let bytes):
-            let place = tree.layout.place(of: chunk)
-            unsure.byteCount += UInt64(bytes.count)
+        let place = tree.layout.place(of: chunk.number)
+        if let content = chunk.content {
+            unsure.byteCount += UInt64(content.count)
             if tree.isSparse(file: place.file) {
-                try writeSparsely(bytes, to: place, from: offset)
-            } else if place.size == ChunkLayout.chunkSize, try takesWholeChunks(ofFile: place.file) {
-                guard let content = whole.add(bytes, at: offset) else { return }
-                try write(content, toFile: place.file, at: place.offset)
+                try writeSparsely(content, to: place)
             } else {
-                try write(bytes, toFile: place.file, at: place.offset + UInt64(offset))
+                try write(content, toFile: place.file, at: place.offset)
             }
-        case .zeros(let chunk):
-            let place = tree.layout.place(of: chunk)
+        } else {
             try clear(place.range, ofFile: place.file)
-        case .verified(let chunk, let checksum):
-            verified.insert(chunk)
-            verifiedByteCount += UInt64(tree.layout.size(of: chunk))
-            unsure.chunkCount += 1
-            journal.append(chunk, checksum)
         }
+        verified.insert(chunk.number)
+        verifiedByteCount += UInt64(place.size)
+        unsure.chunkCount += 1
+        journal.append(chunk.number, chunk.checksum)
     }
 
     /// Writes down what has come, and makes a checkpoint if one is due.

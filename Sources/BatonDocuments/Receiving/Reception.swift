@@ -93,7 +93,7 @@ final class Reception: @unchecked Sendable {  // reason: it belongs to the threa
                     decode: { (encoding, payload, room) throws(DocumentError) in
                         try self.decoder.decode(encoding, payload, into: room, from: self.bases)
                     },
-                    handle: { (event) throws(DocumentError) in try part.take(event) })
+                    handle: { (chunk) throws(DocumentError) in try part.take(chunk) })
             }
         } catch {
             // Bytes that are under way say nothing any more.

@@ -13,7 +13,10 @@ package struct ChunkChecksum: Sendable, Hashable {
 
     /// The checksum of these bytes: about 20 µs for 1 MiB in cache.
     package init(of bytes: UnsafeRawBufferPointer) {
-        self.init { baton_xxh3_128(bytes.baseAddress, bytes.count, $0) }
+        self = withUnsafeTemporaryAllocation(byteCount: ChunkRecord.checksumSize, alignment: 8) { checksum in
+            baton_xxh3_128(bytes.baseAddress, bytes.count, checksum.baseAddress)
+            return ChunkChecksum(canonical: UnsafeRawBufferPointer(checksum))
+        }
     }
 
     init(high: UInt64, low: UInt64) {
@@ -25,14 +28,6 @@ package struct ChunkChecksum: Sendable, Hashable {
     package init(canonical bytes: UnsafeRawBufferPointer) {
         high = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self))
         low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-    }
-
-    /// The checksum that `body` writes, canonical, to 16 bytes.
-    init(writtenBy body: (UnsafeMutableRawPointer?) -> Void) {
-        self = withUnsafeTemporaryAllocation(byteCount: ChunkRecord.checksumSize, alignment: 8) { bytes in
-            body(bytes.baseAddress)
-            return ChunkChecksum(canonical: UnsafeRawBufferPointer(bytes))
-        }
     }
 
     /// Writes the canonical form to the first 16 bytes of `bytes`.

@@ -191,6 +191,7 @@ extension DocumentService {
             } else {
                 buffer = try await acquire(within: watch)
                 chunk = buffer
+                verifier.room = buffer
                 // That nobody had one to give is not for the origin to answer for.
                 start = .now
             }
@@ -202,7 +203,7 @@ extension DocumentService {
 
     /// Takes records apart, and hands on what is wanted of each chunk that was verified.
     ///
-    /// - Parameter buffer: holds the chunk that is under way.
+    /// - Parameter buffer: the verifier's room, for what is wanted of a chunk as well.
     /// - Returns: whether the origin was left, with what had come behind the last chunk that was handed on.
     private func hand(
         _ records: Buffer, of part: DocumentPart, from origin: BatonTransport.Stream,
@@ -214,7 +215,7 @@ extension DocumentService {
             let before = verifier.verifiedChunkCount
             taken += try records.withBytes { (bytes) throws(DocumentError) in
                 try verifier.receiveRecord(UnsafeRawBufferPointer(rebasing: bytes[taken...])) {
-                    (event) throws(DocumentError) in part.keep(event, in: buffer)
+                    (chunk) throws(DocumentError) in part.keep(chunk, in: buffer)
                 }
             }
             guard verifier.verifiedChunkCount > before else { continue }
@@ -361,20 +362,16 @@ struct DocumentPart: Sendable {
         return verifier
     }
 
-    /// Keeps what is wanted of a chunk's content.
-    fileprivate func keep(_ event: ChunkVerifier.Event, in buffer: Buffer) {
-        switch event {
-        case .content(let chunk, let offset, let content):
-            let kept = bytes(of: chunk).clamped(to: offset..<offset + content.count)
-            _ = buffer.append(
-                UnsafeRawBufferPointer(rebasing: content[kept.lowerBound - offset..<kept.upperBound - offset]))
-        case .zeros(let chunk):
-            let wanted = bytes(of: chunk)
-            UnsafeMutableRawBufferPointer(rebasing: buffer.writable[buffer.count..<buffer.count + wanted.count])
+    /// Keeps what is wanted of a chunk's content, which may be in the same buffer.
+    fileprivate func keep(_ chunk: ChunkVerifier.Chunk, in buffer: Buffer) {
+        let wanted = bytes(of: chunk.number)
+        guard let content = chunk.content else {
+            UnsafeMutableRawBufferPointer(rebasing: buffer.writable[..<wanted.count])
                 .initializeMemory(as: UInt8.self, repeating: 0)
-            buffer.count += wanted.count
-        case .verified: break
+            buffer.count = wanted.count
+            return
         }
+        _ = buffer.append(UnsafeRawBufferPointer(rebasing: content[wanted]))
     }
 }
 

@@ -82,11 +82,14 @@ struct PartOutputTests {
         let tree = try DocumentFixture.tree(size, isSparse: isSparse)
         let place = try PartPlace(scratch.filePath, ledger)
         let file = try Part(creating: tree, at: place)
-        #expect(try file.takesWholeChunks(ofFile: 0) == (isTaken && difference >= 0 && !isSparse))
+        let isDirect = isTaken && difference >= 0 && !isSparse
+        try withAligned(DocumentFixture.content(Self.chunk, seed: 7)) { try file.write($0, toFile: 0, at: 0) }
+        #expect(file.current?.output.isDirect == isDirect)
         file.discard()
         let entries = try FolderFixture.tree([("a", .file(try #require(tree[0].file)))])
         let folder = try Part(creating: entries, at: place)
-        #expect(try folder.takesWholeChunks(ofFile: 0) == (isTaken && difference >= 0 && !isSparse))
+        try withAligned(DocumentFixture.content(Self.chunk, seed: 7)) { try folder.write($0, toFile: 0, at: 0) }
+        #expect(folder.current?.output.isDirect == isDirect)
         folder.discard()
     }
 
@@ -132,28 +135,6 @@ struct PartOutputTests {
             try withAligned(bytes) { try output.write($0, to: file, at: UInt64(Self.chunk)) }
         }
         #expect(try Array(content(in: mounted.path)[..<Self.chunk]) == bytes)
-    }
-
-    @Test("A chunk that comes in pieces is whole, and aligned, when the last has come; a whole one is not copied")
-    func gathering() throws {
-        var whole = WholeChunk()
-        var generator = SeededGenerator()
-        for round in 0..<8 {
-            let bytes = DocumentFixture.content(Self.chunk, seed: UInt64(round))
-            var taken = 0
-            while taken < bytes.count {
-                let end = min(bytes.count, taken + Int.random(in: 1...400_000, using: &generator))
-                let isWhole = bytes[taken..<end].withUnsafeBytes { piece -> Bool? in
-                    guard let all = whole.add(piece, at: taken) else { return nil }
-                    return all.elementsEqual(bytes) && UInt(bitPattern: all.baseAddress).isMultiple(of: 4096)
-                }
-                #expect(isWhole == (end == bytes.count ? true : nil), "\(generator)")
-                taken = end
-            }
-        }
-        let bytes = DocumentFixture.content(Self.chunk, seed: 9)
-        try withAligned(bytes) { #expect(whole.add($0, at: 0)?.baseAddress == $0.baseAddress) }
-        try withAligned(bytes, shift: 1) { #expect(whole.add($0, at: 0)?.elementsEqual(bytes) == true) }
     }
 
     @Test("A large document that is cut off in the middle of a chunk goes on with that chunk")

@@ -27,11 +27,9 @@ struct PowerCutTests {
             let content = try Part(creating: header, at: try PartPlace(folder, ledger))
             for chunk in 0..<UInt64(30) {
                 let place = Int(chunk) << 20..<Int(chunk + 1) << 20
-                let checksum = try bytes[place].withUnsafeBytes {
-                    try content.take(.content(chunk: chunk, offset: 0, bytes: $0))
-                    return ChunkChecksum(of: $0)
+                try bytes[place].withUnsafeBytes {
+                    try content.take(.init(number: chunk, content: $0, checksum: ChunkChecksum(of: $0)))
                 }
-                try content.take(.verified(chunk: chunk, checksum: checksum))
             }
             try content.note()
             #expect(content.end() == 30 << 20)
@@ -76,12 +74,10 @@ struct PowerCutTests {
         let content = try Part(creating: header, at: try PartPlace(folder, ledger))
         let megabyte = DocumentFixture.content(1 << 20, seed: 45)
         for chunk in 0..<UInt64(150) {
-            let checksum = try megabyte.withUnsafeBytes {
-                if chunk < 10 { try content.take(.content(chunk: chunk, offset: 0, bytes: $0)) }
-                return chunk < 10 ? ChunkChecksum(of: $0) : .ofZeros(1 << 20)
+            try megabyte.withUnsafeBytes {
+                let checksum = chunk < 10 ? ChunkChecksum(of: $0) : .ofZeros(1 << 20)
+                try content.take(.init(number: chunk, content: chunk < 10 ? $0 : nil, checksum: checksum))
             }
-            if chunk >= 10 { try content.take(.zeros(chunk: chunk)) }
-            try content.take(.verified(chunk: chunk, checksum: checksum))
         }
         let name = try #require(DocumentFixture.names(in: parts).first { $0.hasSuffix(PartFileRecord.suffix) })
         let record = try #require(try PartFileRecord(readingFrom: parts.appending(name)))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonProtocol
 import BatonTestSupport
 import Testing
 
@@ -51,18 +52,11 @@ struct ChunkEncodingTests {
         guard var verifier = ChunkVerifier(layout: layout, ranges: ranges ?? [layout.allChunks], label: try label())
         else { throw DocumentError(.badRange, "") }
         var found = Found()
-        func handle(_ event: ChunkVerifier.Event) {
-            switch event {
-            case .content(let chunk, let offset, let bytes):
-                let before = found.content[chunk] ?? []
-                #expect(before.count == offset)
-                found.content[chunk] = before + Array(bytes)
-            case .zeros(let chunk): found.zeros.append(chunk)
-            case .verified(let chunk, let checksum):
-                found.verified.append(chunk)
-                guard let content = found.content[chunk] else { return }
-                #expect(checksum == content.withUnsafeBytes { ChunkChecksum(of: $0) })
-            }
+        func handle(_ chunk: ChunkVerifier.Chunk) {
+            found.verified.append(chunk.number)
+            guard let content = chunk.content else { return found.zeros.append(chunk.number) }
+            found.content[chunk.number] = Array(content)
+            #expect(chunk.checksum == ChunkChecksum(of: content))
         }
         var position = 0
         while position < wire.count {
@@ -151,6 +145,33 @@ struct ChunkEncodingTests {
         mixed.expect(found, order, "several ranges")
         #expect(try verify([], sizes: mixed.sizes, ranges: []).verified.isEmpty)
         #expect(try verify([], sizes: mixed.sizes, ranges: [3..<3]).verified.isEmpty)
+    }
+
+    @Test("A chunk that is handed on may lie in the room that its owner gave")
+    func ownRoom() throws {
+        let mixed = Mixed(seed: 9)
+        let layout = try #require(ChunkLayout(fileSizes: mixed.sizes))
+        guard var verifier = ChunkVerifier(layout: layout, ranges: [layout.allChunks], label: try label()) else {
+            return
+        }
+        let room = Buffer(capacity: ChunkRecord.capacity)
+        verifier.room = room
+        let wire = Array(mixed.records.joined())
+        var position = 0
+        while position < wire.count {
+            position += try wire[position..<min(wire.count, position + 300_000)].withUnsafeBytes { bytes in
+                try verifier.receiveRecord(bytes, decode: Self.undo) { (chunk) throws(DocumentError) in
+                    // Its owner uses the room for the second half.
+                    guard let content = chunk.content else { return }
+                    let half = UnsafeRawBufferPointer(rebasing: content[(content.count / 2)...])
+                    #expect(room.append(half) == half.count)
+                    #expect(room.bytes.elementsEqual(mixed.chunks[Int(chunk.number)].suffix(half.count)))
+                    room.count = 0
+                }
+            }
+        }
+        let isComplete = verifier.isComplete
+        #expect(isComplete)
     }
 
     @Test("A record at a time is taken, and no byte of the next")

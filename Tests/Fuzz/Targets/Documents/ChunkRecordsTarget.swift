@@ -14,8 +14,6 @@ enum ChunkRecordsTarget: FuzzTarget {
     static let maximumLength = 1024
 
     private struct Outcome: Equatable {
-        /// The bytes of each chunk that is not intact yet, and their number.
-        var content: [UInt8] = []
         var verified: [UInt64] = []
         var error: DocumentError.Code?
         var isComplete = false
@@ -79,8 +77,8 @@ enum ChunkRecordsTarget: FuzzTarget {
                         ? { (encoding, payload, content) throws(DocumentError) in
                             try decoder.decode(encoding, payload, into: content, from: bases)
                         } : nil
-                ) { (event) throws(DocumentError) in
-                    take(event, layout, into: &outcome)
+                ) { (chunk) throws(DocumentError) in
+                    take(chunk, layout, into: &outcome)
                 }
                 withExtendedLifetime(buffer) {}
             }
@@ -94,22 +92,12 @@ enum ChunkRecordsTarget: FuzzTarget {
         return outcome
     }
 
-    private static func take(_ event: ChunkVerifier.Event, _ layout: ChunkLayout, into outcome: inout Outcome) {
-        switch event {
-        case .content(let chunk, let offset, let bytes):
-            expect(chunk == UInt64(outcome.verified.count), "content of chunk \(chunk)")
-            expect(offset == outcome.content.count, "content at \(offset) after \(outcome.content.count)")
-            expect(offset + bytes.count <= layout.size(of: chunk), "content beyond the chunk")
-            outcome.content += bytes
-        case .zeros(let chunk):
-            expect(chunk == UInt64(outcome.verified.count) && outcome.content.isEmpty, "zeros of chunk \(chunk)")
-            outcome.content = [UInt8](repeating: 0, count: layout.size(of: chunk))
-        case .verified(let chunk, let checksum):
-            expect(outcome.content.count == layout.size(of: chunk), "a chunk is intact that is not there")
-            expect(outcome.content.withUnsafeBytes { ChunkChecksum(of: $0) } == checksum, "its checksum is another")
-            outcome.verified.append(chunk)
-            outcome.content = []
-        }
+    private static func take(_ chunk: ChunkVerifier.Chunk, _ layout: ChunkLayout, into outcome: inout Outcome) {
+        expect(chunk.number == UInt64(outcome.verified.count), "chunk \(chunk.number) is out of order")
+        let content = chunk.content.map { Array($0) } ?? [UInt8](repeating: 0, count: layout.size(of: chunk.number))
+        expect(content.count == layout.size(of: chunk.number), "a chunk is intact that is not there")
+        expect(content.withUnsafeBytes { ChunkChecksum(of: $0) } == chunk.checksum, "its checksum is another")
+        outcome.verified.append(chunk.number)
     }
 
     static func seeds() -> [[UInt8]] {
