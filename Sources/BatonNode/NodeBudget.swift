@@ -68,7 +68,7 @@ struct BufferLimits: Sendable {
     /// ``previews``, since two devices that read each other's documents could else wait for each other. Reserved by
     /// default: two buffers. At most 8 MiB.
     var reads = Part(reserved: 3 << 20, ceiling: 8 << 20)
-    /// The entries of documents, while they are looked at, told, or held by a claim. The greatest document takes 28
+    /// The entries of documents, while they are looked at, told, or held by a claim. The greatest document takes 31
     /// MiB. Each device gets half of the free bytes when it asks, and this user's applications together get as much as
     /// one device. By default 44 MiB, and at most 64.
     var descriptions = Part(reserved: 44 << 20, ceiling: 64 << 20)

@@ -56,7 +56,7 @@ struct ClaimAttacks {
     }
 
     /// A device lets an origin look at a large folder for each claim that it can hold. The origin keeps the list of the
-    /// folder with the claim, at most 28 MiB.
+    /// folder with the claim, at most 31 MiB.
     @Test("Descriptions in a flood")
     func descriptions() async throws {
         try await attack("descriptions of as many claims as fill the memory for all") { defence in

@@ -50,7 +50,9 @@ struct DocumentRequestTests {
         let described = try await service.describe(from: near, claim: ClaimID())
         let order = DocumentOrder(
             title: "source", origin: "their-device", folder: try await DestinationFolder.open(FilePath(inbox.path)))
-        let path = try await service.fetch(described, for: order, from: near, claim: ClaimID()) { _ in }
+        let path = try await service.fetch(
+            described, for: order, from: near, claim: ClaimID(), noting: TransferReport()
+        ) { _ in }
         #expect(path == Array("\(inbox.path)/source".utf8))
         await near.close()
         await far.close()

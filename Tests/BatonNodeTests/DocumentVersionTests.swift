@@ -91,7 +91,7 @@ struct DocumentVersionTests {
             told: @Sendable () -> Void = {}
         ) async throws(HandoffError) {
             _ = try await parts.documents.fetch(
-                description, for: order, from: connection ?? near, claim: claim, told: told
+                description, for: order, from: connection ?? near, claim: claim, noting: TransferReport(), told: told
             ) { _ in }
         }
 

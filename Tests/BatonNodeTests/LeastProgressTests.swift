@@ -85,8 +85,9 @@ struct LeastProgressTests {
         do throws(HandoffError) {
             let count = Lock(0)
             defer { end.finish() }
-            _ = try await service.fetch(DocumentDescription(tree: tree), for: order, from: near, claim: ClaimID()) {
-                _ in
+            _ = try await service.fetch(
+                DocumentDescription(tree: tree), for: order, from: near, claim: ClaimID(), noting: TransferReport()
+            ) { _ in
                 // How far it is before anything comes, and now that the time is over.
                 let isOver = count.withLock { count in
                     count += 1

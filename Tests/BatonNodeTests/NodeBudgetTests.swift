@@ -69,7 +69,7 @@ struct NodeBudgetTests {
         let budget = NodeBudget(NodeLimits())
         let greatest = budget.descriptions.reservation(of: "a")
         let others = (0..<4).map { budget.descriptions.reservation(of: "\($0)") }
-        #expect(greatest.grow(by: 28 << 20))
+        #expect(greatest.grow(by: 31 << 20))
         #expect(!budget.descriptions.reservation(of: "a").grow(by: 8 << 20))
         for (number, other) in others.enumerated() { #expect(other.grow(by: (16 << 20) >> number), "\(number)") }
         #expect(budget.whole.held <= budget.whole.ceiling)

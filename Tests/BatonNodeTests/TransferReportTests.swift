@@ -23,51 +23,38 @@ struct TransferReportTests {
         #expect(report.progress(now: start + .seconds(6)).bottleneck == .diskThere)
     }
 
-    @Test("The count of bytes over the link in all attempts never becomes less, whenever it is asked for")
-    func received() async {
-        let latest = LatestProgress()
-        let attempts = 20_000
-        let setting = Task.detached {
-            for _ in 0..<attempts {
-                let report = TransferReport(of: 100)
-                latest.set(report)
-                report.add(received: 1)
-            }
-        }
-        let falls = await Task.detached {
-            var (last, falls): (UInt64, Int) = (0, 0)
-            while last < attempts {
-                let now = latest.received
-                if now < last { falls += 1 }
-                last = max(last, now)
-            }
-            return falls
-        }.value
-        await setting.value
-        #expect(falls == 0 && latest.received == UInt64(attempts))
-    }
-
     @Test("What is told again without news says what is waited for by then")
     func toldAgain() async throws {
         let report = TransferReport(of: 100)
         report.advance(to: 10)
         report.note(link: .zero, disk: .seconds(1), processor: .zero)
-        let latest = LatestProgress()
-        latest.set(report)
-        #expect(report.progress().bottleneck == .diskHere)
+        #expect(report.tell().bottleneck == .diskHere)
         report.begin(.link, now: Instant(nanoseconds: 0))
         let (told, tell) = AsyncStream<WireProgressReport>.makeStream()
-        await latest.repeating(
+        await report.repeating(
             { tell.yield($0) },
             during: {
                 let first = await told.first { _ in true }
                 #expect(first?.bottleneck == .link && first?.bytes == 10)
                 // Nor what has been lost since.
-                latest.end(keeping: 4)
+                report.end(keeping: 4)
                 let later = await told.first { $0.bytes != 10 }
-                #expect(later?.bytes == 4 && later?.keptBytes == 4 && latest.kept == 4)
+                #expect(later?.bytes == 4 && later?.keptBytes == 4 && report.kept == 4)
                 // That more was there is what the attempts are measured by.
-                #expect(latest.bytes == 10)
+                #expect(report.toldBytes == 10)
             })
+    }
+
+    @Test("What came over the link counts over all attempts, and what was there before does not")
+    func attempts() {
+        let report = TransferReport()
+        for (size, resumed) in [(100, 0), (100, 30), (50, 0)] as [(UInt64, UInt64)] {
+            report.begin(of: size, resumed: resumed)
+            report.add(received: 7)
+            let told = report.tell()
+            #expect((told.total, told.bytes, told.resumedBytes) == (size, resumed, resumed))
+            #expect(report.transfer?.total == size && report.transfer?.bytes == resumed && !told.hasKeptBytes)
+        }
+        #expect(report.received == 21)
     }
 }

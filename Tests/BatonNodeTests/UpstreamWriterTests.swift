@@ -93,7 +93,8 @@ struct UpstreamWriterTests {
             title: "folder", origin: "desktop", folder: try await DestinationFolder.open(place),
             copies: OlderCopies(copies))
         let path = try await service.fetch(
-            DocumentDescription(tree: tree), for: order, from: near, claim: ClaimID(), progress: { _ in })
+            DocumentDescription(tree: tree), for: order, from: near, claim: ClaimID(),
+            noting: TransferReport(), progress: { _ in })
         #expect(path == Array("\(place)/folder".utf8))
         await near.close()
         await far.close()
@@ -184,7 +185,9 @@ struct UpstreamWriterTests {
         let description = try await receiver.describe(from: near, claim: claim)
         var outcome = Outcome()
         let times = Lock([Instant.now])
-        let path = try? await receiver.fetch(description, for: order, from: near, claim: claim) { _ in
+        let path = try? await receiver.fetch(
+            description, for: order, from: near, claim: claim, noting: TransferReport()
+        ) { _ in
             times.withLock { $0.append(.now) }
         }
         outcome.isFetched = path == Array("\(inbox)/\(files)".utf8)
@@ -212,7 +215,8 @@ struct UpstreamWriterTests {
         let asked = try await near.open([1])
         let iterator = far.incoming.makeAsyncIterator()
         let incoming = try #require(await iterator.next())
-        let report = TransferReport(of: 100, resumed: 10)
+        let report = TransferReport()
+        report.begin(of: 100, resumed: 10)
         let upstream = UpstreamWriter(asked, of: report, deadline: .seconds(30))
         try await upstream.report(every: .milliseconds(10), standstill: .milliseconds(500))
         await asked.finish()

@@ -96,7 +96,7 @@ extension Handoff {
             return .cut(
                 error.code == .cancelled && !Task.isCancelled ? cancelledByOrigin : error,
                 TransferRetry.Attempt(
-                    bytes: progress.bytes, kept: progress.kept, hasTold: hasTold.withLock { $0 }))
+                    bytes: progress.toldBytes, kept: progress.kept, hasTold: hasTold.withLock { $0 }))
         }
     }
 
@@ -124,7 +124,7 @@ extension Handoff {
         let (connection, claim) = try await presentClaim()
         async let _: Void = leaveStalled(connection, progress)
         let path = try await documents.fetch(
-            description, for: order, from: connection, claim: claim,
+            description, for: order, from: connection, claim: claim, noting: progress,
             begin: { start in
                 // A change that ended the last attempt was told.
                 guard case .changed(let keepsOlder) = start, !fetching.describesAnew || !keepsOlder else { return }
@@ -135,10 +135,8 @@ extension Handoff {
                     "\(label) has changed since a part of it came\(keepsOlder ? "" : loss)")
                 tellInterruption(change, waiting: .zero, keeping: 0)
             },
-            told: told, ended: { progress.end(keeping: $0) },
+            told: told,
             progress: { [self] report in
-                progress.set(report)
-                let report = report.progress()
                 send(.progress(report))
                 reporter?.report(.progress(report))
             })
@@ -147,7 +145,7 @@ extension Handoff {
 
     /// Ends a connection on which nothing comes and of which one end is not any more where it was: the kernel would
     /// keep such a connection for long. Returns when it is cancelled.
-    private func leaveStalled(_ connection: Connection, _ progress: LatestProgress) async {
+    private func leaveStalled(_ connection: Connection, _ progress: TransferReport) async {
         let start = Instant.now
         while !Task.isCancelled {
             await connections.awaitAnnouncement(of: plan.origin.id, atMost: TransferRetry.stallPatience)
@@ -165,6 +163,6 @@ extension Handoff {
     /// The same while an answer is waited for on a connection that led to where the origin was.
     func leaveMoved(_ connection: Connection) async {
         guard connections.isWhereAnnounced(connection, plan.origin.id) else { return }
-        await leaveStalled(connection, LatestProgress())
+        await leaveStalled(connection, TransferReport())
     }
 }

@@ -44,7 +44,7 @@ final class Handoff {
     /// The reports to the application about the document; nil before the document is fetched.
     var reporter: DocumentReporter?
     /// How far the document is, in all attempts.
-    let progress = LatestProgress()
+    let progress = TransferReport()
     /// It ended because the user of this device has switched Handoff off.
     private(set) var wasSwitchedOff = false
     /// The payload as the origin sent it; nil before it did.

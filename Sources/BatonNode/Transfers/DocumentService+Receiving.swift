@@ -70,15 +70,15 @@ extension DocumentService {
     ///
     /// - Parameters:
     ///   - description: what the origin described it as.
+    ///   - report: is kept up to date.
     ///   - begin: hears, before any of it comes, what was here of it.
     ///   - told: hears whenever the origin has taken signatures of older copies.
-    ///   - ended: hears, where it does not come whole, how many bytes of it are kept.
+    ///   - progress: hears how far it is.
     /// - Returns: where it is now.
     func fetch(
         _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
-        begin: @Sendable (DocumentWriter.Start) -> Void = { _ in }, told: @Sendable () -> Void = {},
-        ended: @Sendable (_ kept: UInt64) -> Void = { _ in },
-        progress: @escaping @Sendable (TransferReport) -> Void
+        noting report: TransferReport, begin: @Sendable (DocumentWriter.Start) -> Void = { _ in },
+        told: @Sendable () -> Void = {}, progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
         let tree = description.tree
         try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
@@ -97,11 +97,11 @@ extension DocumentService {
             begin(writer.start)
             return try await receive(
                 description.version, into: writer, tellingBases: isTrusted, from: connection, claim: claim,
-                told: told,
-                progress: progress)
+                noting: report, told: told
+            ) { progress(report.tell()) }
         } catch {
             let hasMisbuilt = await writer.hasMisbuilt
-            ended(await writer.end())
+            report.end(keeping: await writer.end())
             if hasMisbuilt {
                 copies.distrust()
                 // The transfer goes on by itself, and with none of them.
@@ -187,12 +187,11 @@ extension DocumentService {
     /// to an application that reads a range of it.
     private func receive(
         _ version: FileVersion, into writer: DocumentWriter, tellingBases: Bool,
-        from connection: Connection, claim: ClaimID, told: @Sendable () -> Void,
-        progress: @escaping @Sendable (TransferReport) -> Void
+        from connection: Connection, claim: ClaimID, noting report: TransferReport, told: @Sendable () -> Void,
+        progress: @escaping @Sendable () -> Void
     ) async throws -> [UInt8] {
-        let resumed = await writer.progress.verifiedByteCount
-        let report = TransferReport(of: writer.tree.size, resumed: resumed)
-        progress(report)
+        report.begin(of: writer.tree.size, resumed: await writer.progress.verifiedByteCount)
+        progress()
         while true {
             let missing = try await writer.missing()
             guard !missing.isEmpty else { break }
@@ -210,16 +209,15 @@ extension DocumentService {
                 if pieceSize != nil {
                     let there = await writer.progress
                     report.advance(to: there.verifiedByteCount, keeping: there.keptByteCount)
-                    try await tellSignatures(of: writer, by: upstream, on: stream, noting: report, told: told) {
-                        progress(report)
-                    }
+                    try await tellSignatures(
+                        of: writer, by: upstream, on: stream, noting: report, told: told, progress: progress)
                 }
                 try await writer.begin(missing)
                 let lowerReadBound: @Sendable () async -> Void = { await stream.lowerReadBound() }
                 let path = try await upstream.reporting(every: repeatInterval) { () -> [UInt8]? in
                     try await withStallWatch(stallDeadline, shortening: lowerReadBound) { watch in
                         try await receive(stream, into: writer, noting: report, within: watch) {
-                            progress(report)
+                            progress()
                             try upstream.requireReports()
                         }
                     }

@@ -239,7 +239,6 @@ extension DocumentService {
         in layout: ChunkLayout, _ report: TransferReport, of claim: ClaimID,
         telling signatures: FirstResult<SignatureIndex?>
     ) async throws(HandoffError) {
-        let latest = LatestProgress()
         // With the most ranges more may be missing than is asked for, and nobody knows how much.
         if request.pieceSize > 0, request.ranges.count < DocumentWriter.rangeLimit {
             // The device has all of the document that it does not ask for. It may ask for the same more than once.
@@ -251,9 +250,9 @@ extension DocumentService {
             // Its disk for as long as it says anything, which is once a second.
             report.begin(.link)
             report.hear(.disk)
-            latest.set(report)
+            report.tell()
         }
-        try await latest.repeating(
+        try await report.repeating(
             { [offers] progress in
                 await offers.decide { $0.report(progress, of: claim) }
             },
@@ -267,8 +266,8 @@ extension DocumentService {
                     while let received = try await upstream.report() {
                         report.hear(Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown)
                         report.advance(to: received.verifiedBytes)
-                        latest.set(report)
-                        await offers.decide { $0.report(report.progress(), of: claim) }
+                        let told = report.tell()
+                        await offers.decide { $0.report(told, of: claim) }
                         if received.committed { break }
                     }
                 }

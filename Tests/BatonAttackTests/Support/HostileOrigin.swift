@@ -73,7 +73,8 @@ struct HostileOrigin: Sendable {
             title: title, type: type, origin: "hostile",
             folder: try DestinationFolder(FilePath(folder.path)), copies: OlderCopies(copies), rule: rule)
         _ = try await service.fetch(
-            service.describe(from: near, claim: claim), for: order, from: near, claim: claim, progress: { _ in })
+            service.describe(from: near, claim: claim), for: order, from: near, claim: claim,
+            noting: TransferReport(), progress: { _ in })
     }
 
     /// Fetches the document into a folder, if it can be had: again where an answer came too late. The floods of the
