@@ -131,7 +131,7 @@ enum DocumentFixture {
     static func damageLastEntry(
         ofJournal path: FilePath, of chunks: Range<UInt64>, checksum: (UInt64) -> ChunkChecksum
     ) throws {
-        let journal = try TransferJournal.create(at: path, try #require(try TransferJournal.header(at: path)))
+        let journal = try TransferJournal.create(at: path, try #require(try TransferJournal.content(at: path)?.header))
         for chunk in chunks { journal.append(chunk, checksum(chunk)) }
         try journal.flush()
         let place = UInt64(try size(at: path) - 31)
@@ -220,7 +220,7 @@ extension Part {
 
     @discardableResult
     func discard() -> Bool {
-        [.removed, .gone].contains(place.ledger.removePart(of: record, in: place.folder))
+        place.ledger.removePart(of: record, in: place.folder) != .unreachable
     }
 
     /// All steps of a commit.

@@ -160,7 +160,7 @@ struct PartFileLedgerTests {
         let clock = ContinuousClock()
         let path = parts.appending("part 0.journal")
         // All that is done with one of them takes longer than to find that it is none of all of them.
-        let reading = try clock.measure { _ = try #require(try TransferJournal.header(at: path)) }
+        let reading = try clock.measure { _ = try #require(try TransferJournal.content(at: path)?.header) }
         let (folder, next) = (try DestinationFolder(fixture.folder), try nextStart())
         let wanted = JournalHeader(origin: DocumentFixture.origin, tree: try DocumentFixture.tree(5))
         let looks = try (0..<5).map { _ in

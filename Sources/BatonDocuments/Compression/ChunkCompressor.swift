@@ -27,9 +27,6 @@ package struct ChunkCompressor: ~Copyable {
         ZSTD_freeCCtx(context)
     }
 
-    /// Bytes that the context takes.
-    var memory: Int { ZSTD_sizeof_CCtx(context) }
-
     /// Writes the frame of a chunk.
     ///
     /// - Parameter room: where to write to. It need not be larger than the chunk.
@@ -70,9 +67,6 @@ package struct ChunkDecompressor: ~Copyable {
     deinit {
         ZSTD_freeDCtx(context)
     }
-
-    /// Bytes that the context takes.
-    var memory: Int { ZSTD_sizeof_DCtx(context) }
 
     /// Fills `content`, all of it, from one frame.
     ///

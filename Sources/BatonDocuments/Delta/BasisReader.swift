@@ -20,8 +20,6 @@ package struct BasisReader: ~Copyable {
     private var chunker: ContentDefinedChunker
     private var hash = PieceHash()
     private var offset: UInt64 = 0
-    /// Nanoseconds.
-    private var processorTime: UInt64 = 0
 
     /// A reader at the start of the first basis.
     package init(size: PieceSize) {
@@ -49,8 +47,6 @@ package struct BasisReader: ~Copyable {
             skip()
             throw error
         }
-        let start = MonotonicClock.nanoseconds()
-        defer { processorTime += MonotonicClock.nanoseconds() - start }
         offset += UInt64(count)
         var rest = UnsafeRawBufferPointer(rebasing: buffer[..<count])
         while !rest.isEmpty {
@@ -77,12 +73,6 @@ package struct BasisReader: ~Copyable {
         guard signatureCount < PieceSignature.limit else { return }
         signatureCount += 1
         PieceSignature(length: UInt32(length), digest: digest).append(to: &batch)
-    }
-
-    /// How long cutting and hashing took since this was asked last. The rest of a step's time is the disk's.
-    package mutating func takeProcessorTime() -> Duration {
-        defer { processorTime = 0 }
-        return .nanoseconds(processorTime)
     }
 
     /// Leaves the rest of a basis out; the next call begins another one.

@@ -4,15 +4,10 @@ import BatonEventLoop
 import Glibc
 import SystemPackage
 
-/// Reading of a journal: its summary alone, its header, or its entries.
+/// Reading of a journal: its summary alone, or all of it.
 extension TransferJournal {
     /// How many entries are before the end of the last checkpoint, and how many there are.
     typealias EntryRange = (vouched: UInt64, all: UInt64)
-
-    /// The header of a journal, without its entries; nil where it is not what was written.
-    static func header(at path: FilePath) throws(Errno) -> JournalHeader? {
-        try readHeader(try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW))?.header
-    }
 
     /// The summary of a journal; nil if it is damaged.
     static func summary(at path: FilePath) throws(Errno) -> JournalSummary? {
@@ -30,7 +25,13 @@ extension TransferJournal {
     static func readContent(
         _ file: borrowing OwnedDescriptor
     ) throws(Errno) -> (content: Content, start: UInt64, entries: EntryRange)? {
-        guard let (header, start) = try readHeader(file) else { return nil }
+        guard let (summary, treeStart) = try readSummary(file) else { return nil }
+        let tree = try read(file, at: treeStart, count: summary.treeSize)
+        guard
+            tree.count == summary.treeSize, tree.withUnsafeBytes({ ChunkChecksum(of: $0) }) == summary.treeChecksum,
+            let header = JournalHeader(summary, decodingTree: tree[...])
+        else { return nil }
+        let start = treeStart + UInt64(tree.count)
         let size = UInt64(clamping: try SystemCalls.status(of: file).st_size)
         guard size >= start, size <= sizeLimit else { return nil }
         let chunkCount = header.tree.layout.chunkCount
@@ -81,18 +82,6 @@ extension TransferJournal {
             let summary = JournalSummary(decoding: fields[...])
         else { return nil }
         return (summary, UInt64(prefixSize) + length)
-    }
-
-    private static func readHeader(
-        _ file: borrowing OwnedDescriptor
-    ) throws(Errno) -> (header: JournalHeader, end: UInt64)? {
-        guard let (summary, start) = try readSummary(file) else { return nil }
-        let tree = try read(file, at: start, count: summary.treeSize)
-        guard
-            tree.count == summary.treeSize, tree.withUnsafeBytes({ ChunkChecksum(of: $0) }) == summary.treeChecksum,
-            let header = JournalHeader(summary, decodingTree: tree[...])
-        else { return nil }
-        return (header, start + UInt64(tree.count))
     }
 
     private static func read(

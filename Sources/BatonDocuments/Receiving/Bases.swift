@@ -11,8 +11,6 @@ package struct SignatureBatch: Sendable {
     package let basis: Int
     /// Signatures in their wire form, at most 56 KiB.
     package let bytes: [UInt8]
-    /// The processor's part of the time that making them took. The rest is the disk's.
-    package let processorTime: Duration
 }
 
 /// The files that a document is built upon: those of older copies and parts. A file with holes is several
@@ -29,27 +27,14 @@ final class Bases {
     /// pieces in a minute, and the other device and the user have to hear that something goes on.
     static let longestSilence = Duration.seconds(1)
 
-    private enum Source {
-        case file(BasisFile)
-        /// A file of a folder.
-        case entry([UInt8], in: OpenEntry)
-
-        func open() -> BasisFile? {
-            switch self {
-            case .file(let file): return file
-            case .entry(let path, let folder):
-                return BasisFile(path, beneath: folder.descriptor)
-            }
-        }
-    }
-
     /// Bytes of each basis.
     private(set) var sizes: [UInt64] = []
 
     private let tree: DocumentTree
     private let limit: Int
     private let longestSilence: Duration
-    private var sources: [Source] = []
+    /// Copies, and of a folder the path of a file.
+    private var sources: [(copy: OlderCopy, path: [UInt8])] = []
     /// The source of each basis, and its place in the file.
     private var bases: [(source: Int, stretch: Range<UInt64>)] = []
     private var reader: BasisReader?
@@ -76,12 +61,14 @@ final class Bases {
     ///
     /// - Parameter isNeeded: whether something is missing of a file of the document.
     func add(_ copy: OlderCopy, where isNeeded: (Int) -> Bool) {
-        switch copy.content {
-        case .file(let file): add(.file(file))
-        case .folder(let folder):
-            for path in copy.paths ?? paths(where: isNeeded) {
-                add(.entry(path, in: folder))
+        let paths = copy.folder == nil ? [[]] : copy.paths ?? paths(where: isNeeded)
+        for path in paths where sizes.count < limit {
+            guard let stretches = copy.open(path)?.stretches(), !stretches.isEmpty else { continue }
+            for stretch in stretches where sizes.count < limit {
+                bases.append((sources.count, stretch))
+                sizes.append(UInt64(stretch.count))
             }
+            sources.append((copy, path))
         }
     }
 
@@ -95,15 +82,6 @@ final class Bases {
             }
     }
 
-    private func add(_ source: Source) {
-        guard sizes.count < limit, let stretches = source.open()?.stretches(), !stretches.isEmpty else { return }
-        for stretch in stretches where sizes.count < limit {
-            bases.append((sources.count, stretch))
-            sizes.append(UInt64(stretch.count))
-        }
-        sources.append(source)
-    }
-
     /// The next signatures, none if reading takes long; nil when all are told. After that they are told again, for
     /// another request.
     func nextSignatures() -> SignatureBatch? {
@@ -114,8 +92,7 @@ final class Bases {
             let basis = next
             let bytes = makeSignatures(basis, until: deadline)
             guard bytes.isEmpty, MonotonicClock.nanoseconds() < deadline else {
-                let processorTime = reader?.takeProcessorTime() ?? .zero
-                return SignatureBatch(basis: basis, bytes: bytes, processorTime: processorTime)
+                return SignatureBatch(basis: basis, bytes: bytes)
             }
         }
         opened = nil
@@ -152,7 +129,7 @@ final class Bases {
         let source = bases[basis].source
         if let opened, opened.source == source { return opened.file }
         opened = nil
-        guard let file = sources[source].open() else { return nil }
+        guard let file = sources[source].copy.open(sources[source].path) else { return nil }
         opened = (source, file)
         return file
     }
@@ -314,5 +291,13 @@ package final class OlderCopy: Sendable {
     /// The folder; nil for a file.
     var folder: OpenEntry? {
         if case .folder(let folder) = content { folder } else { nil }
+    }
+
+    /// The file, or one of the folder; nil if it cannot be read.
+    func open(_ path: [UInt8]) -> BasisFile? {
+        switch content {
+        case .file(let file): file
+        case .folder(let folder): BasisFile(path, beneath: folder.descriptor)
+        }
     }
 }

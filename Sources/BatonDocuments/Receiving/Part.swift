@@ -63,7 +63,6 @@ final class Part {
     ///   is left behind then, or its record as well, so that the next start removes it.
     convenience init(creating header: JournalHeader, at place: PartPlace) throws(DocumentError) {
         let tree = header.tree
-        try tree.requireLinksInside()
         var record = PartFileRecord(of: tree.label, in: place.folder)
         // First without an inode, so that no moment exists in which the part has no record.
         try place.ledger.enter(record)
@@ -110,7 +109,6 @@ final class Part {
         }
         guard let (journal, content) = found else { return nil }
         let tree = content.header.tree
-        try tree.requireLinksInside()
         do throws(DocumentError) {
             let root = try place.folder.reopen(
                 record.name, inode: record.inode, isFolder: tree.isFolder, for: tree.label)

@@ -66,7 +66,7 @@ package final class PartFileLedger: Sendable {
         for tag in try recordTags() {
             do throws(Errno) {
                 let journal = path(ofJournal: tag)
-                if try age(of: journal) < Self.unfinishedLifetime, try TransferJournal.header(at: journal) != nil {
+                if try age(of: journal) < Self.unfinishedLifetime, try TransferJournal.summary(at: journal) != nil {
                     continue
                 }
             } catch {
@@ -84,10 +84,10 @@ package final class PartFileLedger: Sendable {
         let path = path(ofRecord: tag)
         let removal: PartFileRecord.Removal
         do throws(Errno) {
-            removal = try PartFileRecord(readingFrom: path)?.removePart() ?? .doesNotFit
+            removal = try PartFileRecord(readingFrom: path)?.removePart() ?? .absent
         } catch {
             // Without the record nobody would ever know where the part is.
-            removal = error.saysGone ? .doesNotFit : .unreachable
+            removal = error.saysGone ? .absent : .unreachable
         }
         let isOld = (try? age(of: path)).map { $0 > Self.unreachableLifetime } ?? false
         if removal != .unreachable || isOld { forget(tag) }
@@ -212,16 +212,14 @@ package final class PartFileLedger: Sendable {
         release(record)
     }
 
-    /// Removes a part that was taken. If that fails, its record stays for a later attempt.
+    /// Removes a part that was taken. If its disk is not there or does not let it go, its record stays for a later
+    /// attempt.
     ///
     /// - Parameter folder: its folder; nil, the default, for the one that is at the recorded path.
     @discardableResult
     func removePart(of record: PartFileRecord, in folder: DestinationFolder? = nil) -> PartFileRecord.Removal {
         let removal = folder.map { record.removePart(from: $0.file, on: $0.fileSystem) } ?? record.removePart()
-        switch removal {
-        case .removed, .gone: remove(record)
-        case .doesNotFit, .unreachable: release(record)
-        }
+        if removal == .unreachable { release(record) } else { remove(record) }
         return removal
     }
 
@@ -239,12 +237,7 @@ package final class PartFileLedger: Sendable {
     package func discard(_ part: KeptPart) -> Discarding {
         guard let record = try? PartFileRecord(readingFrom: path(ofRecord: part.id)) else { return .done }
         guard take(record) else { return .inUse }
-        guard record.removePart() != .unreachable else {
-            release(record)
-            return .unreachable
-        }
-        remove(record)
-        return .done
+        return removePart(of: record) == .unreachable ? .unreachable : .done
     }
 
     private func forget(_ tag: String) {

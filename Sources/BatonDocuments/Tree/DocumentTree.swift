@@ -131,8 +131,8 @@ package struct DocumentTree: Sendable {
         /// Takes the next entry: first the document itself, then what is in it, in the order of
         /// ``EntryPath/follows(_:)``, each in a folder that came before.
         ///
-        /// - Throws: `badName` for what is out of order, in no folder or there already; `tooManyEntries`; `busy` where
-        ///   the budget has no room for it.
+        /// - Throws: `badName` for what is out of order, in no folder or there already, and for a link that leads out;
+        ///   `tooManyEntries`; `busy` where the budget has no room for it.
         package mutating func append(_ entry: DocumentEntry) throws(DocumentError) {
             guard entries.count < DocumentTree.entryLimit, nameByteCount <= DocumentTree.nameByteLimit else {
                 throw DocumentError(.tooManyEntries, label.description)
@@ -177,6 +177,8 @@ package struct DocumentTree: Sendable {
                 return entry.path.isRoot
             }
             guard entry.path.follows(last.path), entries[0].kind == .folder else { return false }
+            // A target was checked for one path and could be given to another entry.
+            if case .link(let target) = entry.kind, LinkTarget(target.bytes, at: entry.path) == nil { return false }
             let parent = entry.path.parent
             if parent == last.path { return last.kind == .folder }
             // Whatever is open at this point lies on the way to the last entry.

@@ -116,23 +116,4 @@ package struct LinkTarget: Sendable, Hashable {
         }
         return names.first.map(Array.init)
     }
-
-    /// A target that was checked before it was kept.
-    init(known bytes: ArraySlice<UInt8>) {
-        self.bytes = Array(bytes)
-    }
-}
-
-extension DocumentTree {
-    /// Makes sure that no link leads out from where it stands: a target was checked for one path and could be given to
-    /// another entry.
-    func requireLinksInside() throws(DocumentError) {
-        for index in 0..<entryCount {
-            let entry = self[index]
-            guard case .link(let target) = entry.kind else { continue }
-            guard LinkTarget(target.bytes, at: entry.path) == target else {
-                throw DocumentError(.badName, displayed(entry.path))
-            }
-        }
-    }
 }

@@ -86,26 +86,6 @@ struct ChunkCompressionTests {
         #expect(try #require(frame(zeros, with: &compressor)).count < 100)
     }
 
-    @Test func contextsKeepTheirMemory() throws {
-        var generator = SeededGenerator(seed: 4)
-        var compressor = try ChunkCompressor()
-        var decompressor = try ChunkDecompressor()
-        let text = Self.text(Self.chunk, &generator)
-        let whole = try #require(frame(text, with: &compressor))
-        _ = try content(of: whole, size: text.count, with: &decompressor)
-        let memory = (compressor.memory, decompressor.memory)
-        print("memory: compressor \(memory.0), decompressor \(memory.1)")
-        #expect(memory.0 <= 640 << 10)
-        #expect(memory.1 <= 128 << 10)
-        for size in [Self.chunk, 500_000, Self.chunk, 20_000, Self.chunk] {
-            let content = Array(text[..<size])
-            let frame = try #require(frame(content, with: &compressor))
-            _ = try self.content(of: frame, size: size, with: &decompressor)
-            #expect(compressor.memory == memory.0)
-            #expect(decompressor.memory == memory.1)
-        }
-    }
-
     @Test func framesOfOtherFormsAreRefused() throws {
         var generator = SeededGenerator(seed: 5)
         var decompressor = try ChunkDecompressor()

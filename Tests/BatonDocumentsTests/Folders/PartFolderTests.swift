@@ -189,7 +189,7 @@ struct PartFolderTests {
     @Test("The thread that may reach nothing but the destination can do all of it")
     func confined() async throws {
         let place = try FolderFixture.place(target)
-        let link = LinkTarget(known: Array("a/x".utf8)[...])
+        let link = try #require(LinkTarget(Array("a/x".utf8), at: EntryPath(Array("link".utf8))))
         let tree = try FolderFixture.tree([("a", .folder), ("a/x", FolderFixture.file(3 << 20)), ("link", .link(link))])
         let thread = try PrivateThread(name: "test-confined", waking: EventLoop(name: "test"))
         let outcome = await thread.perform { () -> Result<FilePath, DocumentError> in

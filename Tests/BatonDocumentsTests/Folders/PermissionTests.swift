@@ -231,7 +231,7 @@ struct PermissionTests {
             file: .init(size: 1), called: try DocumentLabel(Array("letter".utf8)), permissions: permissions)
         _ = try TransferJournal.create(
             at: path, JournalHeader(origin: "laptop", tree: tree))
-        let header = try #require(try TransferJournal.header(at: path))
+        let header = try #require(try TransferJournal.content(at: path)?.header)
         #expect(header.tree[0].permissions == permissions)
         #expect(header.tree[0] == tree[0])
     }

@@ -53,7 +53,7 @@ struct TransferJournalTests {
         try again.checkpoint()
         try append([1], to: again)
         #expect(try content().vouched == [0..<1, 3..<7, 8..<9] && content().unsure == [1])
-        let header = try #require(try TransferJournal.header(at: path))
+        let header = try #require(try TransferJournal.content(at: path)?.header)
         #expect(header.origin == DocumentFixture.origin && header.tree.isSameVersion(as: tree))
     }
 
@@ -126,7 +126,7 @@ struct TransferJournalTests {
         for place in 0..<Int(start) {
             try DocumentFixture.write([bytes[place] ^ 1], to: path, at: UInt64(place))
             #expect(try TransferJournal.open(path) == nil, "byte \(place)")
-            #expect(try TransferJournal.header(at: path) == nil, "byte \(place)")
+            #expect(try TransferJournal.content(at: path)?.header == nil, "byte \(place)")
             try DocumentFixture.write([bytes[place]], to: path, at: UInt64(place))
         }
         #expect(try content().unsure == [0, 1, 2])

@@ -132,7 +132,7 @@ struct DocumentTreeTests {
         case .file: return DocumentEntry(path: path, kind: .file(.init(size: 3)))
         case .folder: return DocumentEntry(path: path, kind: .folder)
         case .link:
-            return DocumentEntry(path: path, kind: .link(LinkTarget(known: [0x78])))
+            return DocumentEntry(path: path, kind: .link(try #require(LinkTarget([0x78], at: path))))
         }
     }
 
@@ -194,7 +194,7 @@ struct DocumentTreeTests {
                 switch Int.random(in: 0..<4, using: &generator) {
                 case 0: .folder
                 case 1:
-                    .link(LinkTarget(known: generator.bytes(Int.random(in: 1...40, using: &generator))[...]))
+                    .link(try #require(LinkTarget([0x78] + generator.bytes(40).filter { $0 > 0x2F }, at: path)))
                 case _:
                     .file(
                         .init(
