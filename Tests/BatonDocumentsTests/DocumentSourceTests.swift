@@ -16,17 +16,17 @@ struct DocumentSourceTests {
     }
 
     func code(_ path: FilePath) async -> DocumentError.Code? {
-        await DocumentFixture.code { _ = try DocumentSource.inspect(path) }
+        await DocumentFixture.code { _ = try DocumentSource(DocumentScan.scanFile(path)) }
     }
 
     @Test func tellsWhatTheFileIs() throws {
         let path = try scratch.makeFile("run.sh", [1, 2, 3], mode: 0o755)
         try SystemCalls.call { chmod(path.string, 0o4751) }
-        let source = try DocumentSource.inspect(path)
+        let source = try DocumentSource(DocumentScan.scanFile(path))
         #expect(source.size == 3)
         #expect(source.label.bytes == Array("run.sh".utf8))
         #expect(try DocumentScan.scan(path).tree[0].permissions == 0o751)
-        #expect(source == (try DocumentSource.survey(path)))
+        #expect(source == (try DocumentSource(DocumentScan.scan(path))))
         #expect(DocumentFixture.openFiles(in: scratch.filePath).isEmpty)
     }
 
@@ -34,7 +34,7 @@ struct DocumentSourceTests {
         let path = try scratch.makeFile("target", [1, 2])
         let link = scratch.filePath.appending("link")
         try SystemCalls.call { symlink(path.string, link.string) }
-        let source = try DocumentSource.inspect(link)
+        let source = try DocumentSource(DocumentScan.scanFile(link))
         #expect(source.size == 2)
         #expect(source.label.description == "link")
     }
@@ -95,7 +95,7 @@ struct DocumentSourceTests {
     }
 
     @Test func emptyFileIsFine() throws {
-        #expect(try DocumentSource.inspect(try scratch.makeFile("empty", [])).size == 0)
+        #expect(try DocumentSource(DocumentScan.scanFile(try scratch.makeFile("empty", []))).size == 0)
     }
 
     @Test func unreadable() async throws {
@@ -104,7 +104,7 @@ struct DocumentSourceTests {
         // In a process of its own, because root reads everything and giving up root is for good.
         await #expect(processExitsWith: .success) { [path = path.string as String] in
             try DocumentFixture.becomeNobody()
-            let code = await DocumentFixture.code { _ = try DocumentSource.inspect(FilePath(path)) }
+            let code = await DocumentFixture.code { _ = try DocumentSource(DocumentScan.scanFile(FilePath(path))) }
             #expect(code == .unreadable)
         }
     }

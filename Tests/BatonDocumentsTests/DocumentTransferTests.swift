@@ -93,7 +93,7 @@ struct DocumentTransferTests {
 
     /// A file as if it had no holes.
     private static func plain(_ path: FilePath) throws -> ScannedDocument {
-        let source = try DocumentSource.inspect(path)
+        let source = try DocumentSource(DocumentScan.scanFile(path))
         let version = FileVersion(of: FileIdentity(try SystemCalls.status(at: path)))
         let file = DocumentEntry.File(size: source.size, version: version)
         return ScannedDocument(path: path, tree: try DocumentTree(file: file, called: source.label), leftOut: .init())

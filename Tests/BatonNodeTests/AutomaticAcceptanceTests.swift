@@ -165,7 +165,7 @@ final class AutomaticAcceptanceTests {
                 isOpening.withLock { $0 = true }
                 for await _ in opened {}
             }
-            return try await DestinationFolder.open(path)
+            return try DestinationFolder(path)
         }
         for device in [first, second] { await parts.directory.prove(device.id.description) }
         try await announce(first)
@@ -210,7 +210,7 @@ final class AutomaticAcceptanceTests {
         let openings = Lock(0)
         let running = start(rest: .milliseconds(100)) { path in
             openings.withLock { $0 += 1 }
-            return try await DestinationFolder.open(path)
+            return try DestinationFolder(path)
         }
         let device = parts.account.devices[1]
         await parts.directory.prove(device.id.description)
@@ -234,7 +234,7 @@ final class AutomaticAcceptanceTests {
         let running = start(rest: .milliseconds(100)) { path in
             isOpening.withLock { $0 = true }
             for await _ in opened {}
-            return try await DestinationFolder.open(path)
+            return try DestinationFolder(path)
         }
         let device = parts.account.devices[1]
         await parts.directory.prove(device.id.description)
@@ -380,7 +380,7 @@ final class AutomaticAcceptanceTests {
                 return count
             }
             guard number > 3 else { throw HandoffError(.timedOut, "the folder did not open within 60 s") }
-            return try await DestinationFolder.open(path)
+            return try DestinationFolder(path)
         }
         let device = parts.account.devices[1]
         await parts.directory.prove(device.id.description)

@@ -57,7 +57,8 @@ struct ChangingDocumentReadTests {
             try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
             for (name, content) in files { try Data(content).write(to: URL(filePath: folder.appending(name).string)) }
             let (owner, offering) = try await connectedPair(on: parts.loop)
-            let activity = try OfferedActivity(.with { $0.type = "org.example.films" }, document: .survey(folder))
+            let activity = try OfferedActivity(
+                .with { $0.type = "org.example.films" }, document: .init(DocumentScan.scan(folder)))
             _ = try await parts.offers.offer(activity, from: owner)
             let claim = try await parts.offers.claim(activity.id, by: ChangingDocumentReadTests.device).claim
             let service = PeerService(

@@ -184,7 +184,7 @@ struct DocumentLimitsTests {
         #expect(FileManager.default.createFile(atPath: source.string, contents: Data(repeating: 1, count: size)))
         let (node, application) = try await connectedPair(on: parts.loop)
         let activity = try OfferedActivity(
-            .with { $0.type = "org.example.film" }, document: try DocumentSource.survey(source))
+            .with { $0.type = "org.example.film" }, document: try DocumentSource(DocumentScan.scan(source)))
         let events = try await parts.offers.offer(activity, from: node)
         let (claim, _) = try await parts.offers.claim(activity.id, by: desktop)
         let scanned = try await service.scan(source)

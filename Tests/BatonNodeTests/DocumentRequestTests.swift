@@ -49,7 +49,7 @@ struct DocumentRequestTests {
             ledger: try PartFileLedger(stateFolder: folder.filePath.appending("parts")), limit: TransferLimit())
         let described = try await service.describe(from: near, claim: ClaimID())
         let order = DocumentOrder(
-            title: "source", origin: "their-device", folder: try await DestinationFolder.open(FilePath(inbox.path)))
+            title: "source", origin: "their-device", folder: try DestinationFolder(FilePath(inbox.path)))
         let path = try await service.fetch(
             described, for: order, from: near, claim: ClaimID(), noting: TransferReport()
         ) { _ in }

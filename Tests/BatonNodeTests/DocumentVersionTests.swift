@@ -53,7 +53,7 @@ struct DocumentVersionTests {
             try Data(content).write(to: URL(filePath: file.string))
             application = try await connectedPair(on: parts.loop)
             let activity = try OfferedActivity(
-                .with { $0.type = "org.example.image" }, document: .survey(document))
+                .with { $0.type = "org.example.image" }, document: .init(DocumentScan.scan(document)))
             _ = try await parts.offers.offer(activity, from: application.0)
             claim = try await parts.offers.claim(activity.id, by: device).claim
             let service = PeerService(
@@ -98,7 +98,7 @@ struct DocumentVersionTests {
         /// Receives the first chunk, and leaves it for whoever goes on.
         func begin(_ description: DocumentDescription) async throws {
             let writer = try await DocumentWriter.create(
-                description.tree, from: device.id, in: try await DestinationFolder.open(inbox),
+                description.tree, from: device.id, in: try DestinationFolder(inbox),
                 ledger: parts.documents.ledger, identity: description.identity, on: EventLoop(name: "test"))
             try await writer.begin([0..<1])
             let pool = BufferPool()

@@ -43,7 +43,7 @@ struct HandoffTableTests {
     func sameFolder() async throws {
         let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
         func handoff(_ activity: UInt8, into path: FilePath) async throws -> Handoff {
-            let folder = try await DestinationFolder.open(path)
+            let folder = try DestinationFolder(path)
             let summary = WireActivitySummary.with { $0.id = Data(repeating: activity, count: 16) }
             return parts.handoff(
                 Handoff.Plan(
@@ -152,7 +152,7 @@ struct HandoffTableTests {
         let parts = try NodeParts(TestAccount(devices: 1))
         let scratch = try ScratchFolder("detached")
         defer { scratch.remove() }
-        let folder = try await DestinationFolder.open(scratch.filePath)
+        let folder = try DestinationFolder(scratch.filePath)
         func identity(_ file: UInt8?, _ place: UInt8?) -> DocumentIdentity {
             func half(_ value: UInt8?) -> [UInt8] { value.map { [UInt8](repeating: $0, count: 16) } ?? [] }
             return DocumentIdentity(file: half(file), place: half(place))

@@ -206,7 +206,7 @@ struct HandoffTests {
             }
             let plan = Handoff.Plan(
                 activity: summary, origin: suite.origin, candidates: [],
-                destination: try await DestinationFolder.open(inbox))
+                destination: try DestinationFolder(inbox))
             var deadlines = HandoffDeadlines()
             deadlines.answer = deadline
             handoff = suite.parts.handoff(plan, deadlines: deadlines)

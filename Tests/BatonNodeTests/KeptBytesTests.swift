@@ -84,7 +84,7 @@ struct KeptBytesTests {
     func told(isLost: Bool) async throws {
         let inbox = parts.account.root.appending("inbox")
         try FileManager.default.createDirectory(atPath: inbox.string, withIntermediateDirectories: true)
-        let folder = try await DestinationFolder.open(inbox)
+        let folder = try DestinationFolder(inbox)
         let handoff = parts.handoff(
             Handoff.Plan(activity: .init(), origin: origin, candidates: [], destination: folder))
         let table = HandoffTable()

@@ -80,7 +80,7 @@ struct LeastProgressTests {
         let (near, far) = try await connectedPair(on: parts.loop)
         let (over, end) = AsyncStream<Void>.makeStream()
         let serving = serve(far, pieces: [Self.bound - missing]) { _ in for await _ in over {} }
-        let order = DocumentOrder(title: "report", origin: "phone", folder: try await DestinationFolder.open(inbox))
+        let order = DocumentOrder(title: "report", origin: "phone", folder: try DestinationFolder(inbox))
         let result: Result<[UInt8], HandoffError>
         do throws(HandoffError) {
             let count = Lock(0)

@@ -53,7 +53,7 @@ struct OfferRequestTests {
 
         let folder = try ScratchFolder("offer")
         defer { folder.remove() }
-        let source = try DocumentSource.inspect(folder.write("hello", to: "letter.txt"))
+        let source = try DocumentSource(DocumentScan.scanFile(folder.write("hello", to: "letter.txt")))
         let document = try OfferedActivity(WireOfferRequest(), document: source)
         #expect(document.kind == .document && document.type == ActivityType.document)
         #expect(document.title == "letter.txt")

@@ -90,7 +90,7 @@ struct UpstreamWriterTests {
         let place = inbox.appending(name)
         try FileManager.default.createDirectory(atPath: place.string, withIntermediateDirectories: true)
         let order = DocumentOrder(
-            title: "folder", origin: "desktop", folder: try await DestinationFolder.open(place),
+            title: "folder", origin: "desktop", folder: try DestinationFolder(place),
             copies: OlderCopies(copies))
         let path = try await service.fetch(
             DocumentDescription(tree: tree), for: order, from: near, claim: ClaimID(),
@@ -181,7 +181,7 @@ struct UpstreamWriterTests {
             }
         }
         let order = DocumentOrder(
-            title: "\(files)", origin: "desktop", folder: try await DestinationFolder.open(inbox))
+            title: "\(files)", origin: "desktop", folder: try DestinationFolder(inbox))
         let description = try await receiver.describe(from: near, claim: claim)
         var outcome = Outcome()
         let times = Lock([Instant.now])

@@ -103,7 +103,7 @@ struct OfferDraft: Sendable {
     func warning() throws(CommandError) -> String? {
         if case .document(let paths) = subject {
             do {
-                return try DocumentSource.survey(paths.document, paths.selection).leftOut.message
+                return try DocumentScan.scan(paths.document, paths.selection).leftOut.message
             } catch {
                 throw CommandError(HandoffError(.documentUnreadable, error.message))
             }

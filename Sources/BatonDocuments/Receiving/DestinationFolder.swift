@@ -21,21 +21,10 @@ package final class DestinationFolder: Sendable {
 
     let file: OwnedDescriptor
 
-    /// Opens the folder, on a thread that may block. Links in the path are followed: it is the user's own.
+    /// Opens the folder; blocks on the disk. Links in the path are followed: it is the user's own.
     ///
-    /// - Throws: `destinationMissing`, `destinationNotWritable`, `systemUnsuitable`, `busy`.
-    package static func open(_ path: FilePath) async throws(DocumentError) -> DestinationFolder {
-        let executor = try BlockingExecutor.forDocument("baton-folder")
-        let opened = await withCheckedContinuation { continuation in
-            executor.submit {
-                continuation.resume(returning: Result { () throws(DocumentError) in try DestinationFolder(path) })
-            }
-        }
-        return try opened.get()
-    }
-
-    /// Opens the folder where the caller may block.
-    init(_ path: FilePath) throws(DocumentError) {
+    /// - Throws: `destinationMissing`, `destinationNotWritable`, `systemUnsuitable`.
+    package init(_ path: FilePath) throws(DocumentError) {
         self.path = path
         do {
             file = try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)

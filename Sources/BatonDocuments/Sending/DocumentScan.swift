@@ -68,7 +68,7 @@ package enum DocumentScan {
     /// Looks at a file that a user wants to offer, and makes sure that it can be read; see ``openFile(_:)``.
     ///
     /// - Throws: `missing`, `unreadable`, `readFailed`, `busy`, `isFolder`, `notRegularFile`, `noName`.
-    static func scanFile(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
+    package static func scanFile(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
         let file = try openFile(path)
         let status: stat
         do {

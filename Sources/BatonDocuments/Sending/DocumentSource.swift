@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import BatonEventLoop
+import BatonEventLoop
 import Glibc
 package import SystemPackage
 
@@ -15,31 +15,16 @@ package struct DocumentSource: Sendable, Hashable {
     /// Bytes: of a folder those of all files in it.
     package let size: UInt64
     package let isFolder: Bool
-    /// The entries of the folder that will not be sent.
-    package let leftOut: ScannedDocument.LeftOut
     /// Which document it is, whatever is in it.
     package let document: DocumentIdentity
 
-    private init(_ scanned: ScannedDocument) {
+    package init(_ scanned: ScannedDocument) {
         path = scanned.path
         selection = scanned.selection
         label = scanned.tree.label
         size = scanned.tree.size
         isFolder = scanned.tree.isFolder
-        leftOut = scanned.leftOut
         document = scanned.identity
-    }
-
-    /// Looks at a file or folder that a user wants to offer, as ``DocumentScan/scan(_:_:room:)`` does.
-    package static func survey(
-        _ path: FilePath, _ selection: DocumentSelection = .all, room: ByteReservation? = nil
-    ) throws(DocumentError) -> DocumentSource {
-        DocumentSource(try DocumentScan.scan(path, selection, room: room))
-    }
-
-    /// Looks at a file, as ``DocumentScan/scanFile(_:)`` does.
-    package static func inspect(_ path: FilePath) throws(DocumentError) -> DocumentSource {
-        DocumentSource(try DocumentScan.scanFile(path))
     }
 }
 

@@ -61,7 +61,7 @@ extension SharedFiles {
                         + " along: share its folder with `baton roots add`, or offer it by itself")
             }
             do {
-                document = try DocumentSource.inspect(path)
+                document = try DocumentSource(DocumentScan.scanFile(path))
             } catch {
                 throw HandoffError(
                     .invalidRequest,

@@ -81,7 +81,7 @@ struct DocumentService: Sendable {
     ) async throws(HandoffError) -> DocumentSource {
         let room = descriptions?.reservation(of: Self.applications)
         return try await onThread(calledInErrors: name) { (_) throws(DocumentError) in
-            try DocumentSource.survey(path, selection, room: room)
+            try DocumentSource(DocumentScan.scan(path, selection, room: room))
         }
     }
 
@@ -193,7 +193,7 @@ struct DocumentService: Sendable {
 
     /// Opens the folder that a document is to go to, before the other device hears of anything.
     func openDestination(_ path: FilePath) async throws(HandoffError) -> DestinationFolder {
-        try await withHandoffErrors { try await DestinationFolder.open(path) }
+        try await Self.onThread { (_) throws(DocumentError) in try DestinationFolder(path) }
     }
 }
 

@@ -65,7 +65,7 @@ final class Origin: Sendable {
         let file = try scratch.file("reports/report.txt", Self.secret + String(repeating: ".", count: bytes))
         var request = WireOfferRequest()
         request.supportsContinuationStreams = true
-        let document = try DocumentSource.survey(FilePath((isFolder ? folder : file).path))
+        let document = try DocumentSource(DocumentScan.scan(FilePath((isFolder ? folder : file).path)))
         activity = try OfferedActivity(request, document: document)
         offers = Offers(files: try .none()) { _ in }
         let documents = DocumentService(

@@ -33,7 +33,7 @@ struct DocumentSelectionTests {
         let document = try DocumentScan.scan(folder, selected)
         #expect(paths(document) == ["", "b", "photos", "photos/x"])
         #expect(document.tree.label.description == "folder" && document.leftOut.message == nil)
-        let source = try DocumentSource.survey(folder, selected)
+        let source = try DocumentSource(DocumentScan.scan(folder, selected))
         #expect(source.size == 4 && source.selection == selected && source.document == document.identity)
         // What is in a selected folder is not what is directly in the folder.
         #expect(try paths(DocumentScan.scan(folder, selection("b"))) == ["", "b"])
@@ -65,7 +65,7 @@ struct DocumentSelectionTests {
         let error = #expect(throws: DocumentError.self) { _ = try DocumentScan.scan(folder, gone) }
         #expect(error?.code == .missing && error?.subject.hasSuffix("/folder/gone") == true)
         let file = folder.appending("a")
-        #expect(await DocumentFixture.code { _ = try DocumentSource.survey(file, gone) } == .missing)
+        #expect(await DocumentFixture.code { _ = try DocumentSource(DocumentScan.scan(file, gone)) } == .missing)
         #expect(await DocumentFixture.code { _ = try DocumentScan.scan(file, gone) } == .missing)
     }
 

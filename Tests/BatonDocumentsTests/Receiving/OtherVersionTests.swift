@@ -259,7 +259,7 @@ struct OtherVersionTests {
         let other = try fixture.scratch.makeFile("other/report.pdf", [1])
         func identity(_ path: FilePath) throws -> DocumentIdentity { try DocumentScan.scan(path).identity }
         let first = try identity(path)
-        #expect(try DocumentSource.inspect(path).document == first)
+        #expect(try DocumentSource(DocumentScan.scanFile(path)).document == first)
         #expect(try identity(other).isOther(than: first))
         try DocumentFixture.write([1, 2, 3], to: path)
         #expect(try identity(path) == first)

@@ -55,7 +55,7 @@ struct SharedFilesTests {
         func url(_ name: String) -> String { URL(fileURLWithPath: path + "/" + name).absoluteString }
 
         func document(_ name: String) throws -> DocumentSource {
-            try DocumentSource.inspect(FilePath(path + "/" + name))
+            try DocumentSource(DocumentScan.scanFile(FilePath(path + "/" + name)))
         }
 
         /// The translation of one URL on the origin.
