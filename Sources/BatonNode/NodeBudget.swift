@@ -45,7 +45,7 @@ struct BufferLimits: Sendable {
         var ceiling: Int
     }
 
-    /// In all, in bytes. Default 144 MiB, of which 115 are reserved.
+    /// In all, in bytes. Default 144 MiB, of which 114 are reserved.
     var total = 144 << 20
     /// Received from other devices. Reserved by default: 256 KiB for each of 32 connections and 16 handshakes. At most
     /// 40 MiB.
@@ -72,9 +72,9 @@ struct BufferLimits: Sendable {
     /// MiB. Each device gets half of the free bytes when it asks, and this user's applications together get as much as
     /// one device. By default 44 MiB, and at most 64.
     var descriptions = Part(reserved: 44 << 20, ceiling: 64 << 20)
-    /// Tables of the bytes that the devices which fetch documents have already: four tables, and at most six
+    /// Tables of the bytes that the devices which fetch documents have already: two tables, and at most six
     /// (``BatonDocuments/SignatureIndex/memoryBound``). A document that finds no table is sent whole.
-    var olderCopies = Part(reserved: 10 << 20, ceiling: 15 << 20)
+    var olderCopies = Part(reserved: 9 << 20, ceiling: 25 << 20)
     /// Bytes in continuation streams that wait for a slow reader. By default 3 MiB, and at most 12.
     var streams = Part(reserved: 3 << 20, ceiling: 12 << 20)
 }

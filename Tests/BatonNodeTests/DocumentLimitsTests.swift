@@ -55,7 +55,7 @@ struct DocumentLimitsTests {
                     try await limit.begin(for: desktop, .preview)
                     serve.yield(number)
                 })
-            try await eventually("it waits") { await limit.lineCount == number + 1 }
+            try await eventually("it waits") { await limit.waiting == number + 1 }
         }
         let error = await #expect(throws: HandoffError.self) { try await limit.begin(for: desktop, .preview) }
         #expect(error?.code == .limitExceeded)
@@ -65,11 +65,11 @@ struct DocumentLimitsTests {
             await limit.end(for: desktop, .preview)
             #expect(await order.next() == number)
             try await task.value
-            #expect(await limit.lineCount == bound - 1 - number)
+            #expect(await limit.waiting == bound - 1 - number)
         }
         await limit.end(for: desktop, .preview)
         try await limit.begin(for: desktop, .preview)
-        #expect(await limit.lineCount == 0)
+        #expect(await limit.waiting == 0)
     }
 
     @Test("A new request for a document ends the earlier sending of it, and takes that place")
@@ -364,4 +364,9 @@ struct DocumentLimitsTests {
         var cut = try #require(try UpstreamSignatures(pieceSize: UInt64(PieceSize.smallest.average), areKept: areKept))
         #expect(throws: HandoffError.self) { _ = try cut.take(.signatures(.with { $0.pieces = Data([1]) })) }
     }
+}
+
+extension TransferLimit {
+    /// How many wait for a place.
+    fileprivate var waiting: Int { lines.values.reduce(0) { $0 + $1.waiting.count } }
 }

@@ -54,14 +54,14 @@ struct NodeBudgetTests {
     func documented() {
         let limits = NodeLimits()
         let budget = NodeBudget(limits)
-        #expect(budget.whole.ceiling == 144 << 20 && budget.whole.available == 29 << 20)
+        #expect(budget.whole.ceiling == 144 << 20 && budget.whole.available == 30 << 20)
         #expect(budget.devices.floor == 256 << 10 && limits.links.connections + limits.links.handshakes == 48)
         #expect(budget.applications.floor == 64 << 10 && limits.localConnections == 144)
         #expect(budget.documents.limit == 22 && budget.previews.limit == 7 && budget.reads.limit == 7)
         // A request and its answer of the greatest size: the request counts twice.
         #expect(limits.buffers.deviceRequests.reserved / 48 == 3 * Limits.messageBytes)
         #expect(limits.buffers.applicationRequests.reserved / 144 == 64 << 10)
-        #expect(SignatureIndex.memoryBound == 5 << 19)
+        #expect(SignatureIndex.memoryBound == 4 << 20)
     }
 
     @Test("A device with the greatest description leaves room for others', and one with many no more")

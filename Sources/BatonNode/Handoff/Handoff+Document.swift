@@ -16,6 +16,8 @@ import struct SystemPackage.FilePath
 extension Handoff {
     /// The most bytes of one read: 16 MiB.
     nonisolated static let readBound: UInt64 = 16 << 20
+    /// Reads that wait behind the one that is under way; one more is refused.
+    nonisolated static let readLineBound = 8
 
     // MARK: Description
 
@@ -60,7 +62,10 @@ extension Handoff {
     func read(_ range: FileRange, to stream: BatonTransport.Stream) async throws(HandoffError) {
         guard held != nil else { throw HandoffError(.noSuchClaim, "the activity has not been continued") }
         guard hasDocument else { throw HandoffError(.invalidRequest, "the activity has no document") }
-        try await reads.enter()
+        guard await reads.enter() else {
+            throw HandoffError(
+                .limitExceeded, "\(Self.readLineBound) reads of this document wait already: try again later")
+        }
         defer { reads.leave() }
         if let place { return try await documents.read(range, ofDocumentAt: place, to: stream) }
         let description = try await description()

@@ -69,7 +69,8 @@ final class Handoff {
     var firstDescribed: (label: DocumentLabel, identity: DocumentIdentity)?
     /// Where the document is on this device; nil until it has arrived.
     var place: FilePath?
-    let reads = ReadQueue()
+    /// The reads of the document happen one after the other.
+    let reads = WaitingLine(places: 1, waiting: readLineBound)
     /// The user's choice of several applications, as the asker says.
     nonisolated let choices: AsyncStream<String>
     private nonisolated let choice: AsyncStream<String>.Continuation

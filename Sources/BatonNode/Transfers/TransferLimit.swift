@@ -18,13 +18,12 @@ final class TransferLimit {
     }
 
     private let boundPerDevice: Int
-    private var running: [Key: Int] = [:]
-    /// Callers that wait for a place: at most ``boundPerDevice`` of each device, since only previews wait.
-    private var line: [Key: [CheckedContinuation<Void, Never>]] = [:]
+    /// The places that are taken.
+    private(set) var lines: [Key: WaitingLine] = [:]
     /// The document that is being sent for each claim.
     private var sent: [ClaimID: Sent] = [:]
 
-    private struct Key: Hashable {
+    struct Key: Hashable {
         let device: String
         let work: Work
     }
@@ -45,27 +44,14 @@ final class TransferLimit {
     ///
     /// - Throws: `limitExceeded` where the device has all of its places, and as many in line.
     func begin(for device: PeerName, _ work: Work = .document) async throws(HandoffError) {
-        let key = Key(device: device.id, work: work)
-        if running[key, default: 0] < places(for: work) {
-            running[key, default: 0] += 1
-            return
-        }
-        guard work == .preview, line[key, default: []].count < boundPerDevice else {
+        let (key, waits) = (Key(device: device.id, work: work), work == .preview)
+        let line =
+            lines[key] ?? WaitingLine(places: waits ? 1 : boundPerDevice, waiting: waits ? boundPerDevice : 0)
+        lines[key] = line
+        guard await line.enter() else {
             throw HandoffError(
                 .limitExceeded,
                 "\(boundPerDevice) documents are being sent to this device already: try again later")
-        }
-        // ``end(for:_:)`` passes the place on.
-        await withCheckedContinuation { line[key, default: []].append($0) }
-    }
-
-    /// How many wait for a place.
-    var lineCount: Int { line.values.reduce(0) { $0 + $1.count } }
-
-    private func places(for work: Work) -> Int {
-        switch work {
-        case .document, .description: boundPerDevice
-        case .preview: 1
         }
     }
 
@@ -109,19 +95,14 @@ final class TransferLimit {
     /// Waits until nothing is being sent, or the time is over.
     func drained(within grace: Duration) async {
         let deadline = ContinuousClock.now + grace
-        while !running.isEmpty, ContinuousClock.now < deadline {
+        while !lines.isEmpty, ContinuousClock.now < deadline {
             try? await Alarm.sleep(for: .milliseconds(50))
         }
     }
 
     func end(for device: PeerName, _ work: Work = .document) {
         let key = Key(device: device.id, work: work)
-        guard let count = running[key] else { return }
-        if let next = line[key]?.first {
-            line[key]?.removeFirst()
-            if line[key]?.isEmpty == true { line[key] = nil }
-            return next.resume()
-        }
-        running[key] = count > 1 ? count - 1 : nil
+        lines[key]?.leave()
+        if lines[key]?.isIdle == true { lines[key] = nil }
     }
 }

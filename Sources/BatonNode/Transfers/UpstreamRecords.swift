@@ -39,7 +39,11 @@ struct UpstreamRecords {
 
     /// The next report; nil when no more come.
     mutating func report() async throws(HandoffError) -> WireDocumentUpstream.Report? {
-        try await next().map(UpstreamSignatures.report)
+        guard let kind = try await next() else { return nil }
+        guard case .report(let report) = kind else {
+            throw HandoffError(.invalidRequest, "signatures came after their end")
+        }
+        return report
     }
 
     private mutating func next() async throws(HandoffError) -> WireDocumentUpstream.OneOf_Kind? {
@@ -130,14 +134,5 @@ struct UpstreamSignatures {
             throw HandoffError(.invalidRequest, "the signatures cannot be read")
         }
         return false
-    }
-
-    /// The report in a record that came after the signatures' end.
-    static func report(_ kind: WireDocumentUpstream.OneOf_Kind) throws(HandoffError) -> WireDocumentUpstream.Report {
-        switch kind {
-        case .report(let report): return report
-        case .signatures, .signaturesEnd:
-            throw HandoffError(.invalidRequest, "signatures came after their end")
-        }
     }
 }
