@@ -220,7 +220,7 @@ extension Part {
 
     @discardableResult
     func discard() -> Bool {
-        place.ledger.removePart(of: record, in: place.folder) != .unreachable
+        [.removed, .gone].contains(place.ledger.removePart(of: record, in: place.folder))
     }
 
     /// All steps of a commit.

@@ -15,8 +15,6 @@ import SystemPackage
 final class Part {
     /// Unsure bytes after which a checkpoint is due: 1 GiB. The next attempt may have to read so many.
     private static let byteLimit: UInt64 = 1 << 30
-    /// Unsure chunks after which a checkpoint is due: 16,384.
-    private static let chunkLimit = 16_384
     /// Nanoseconds after which a checkpoint is due, if something has come: 10 s.
     private static let timeLimit: UInt64 = 10_000_000_000
 
@@ -197,10 +195,8 @@ final class Part {
     func note() throws(DocumentError) {
         writeDown()
         guard unsure.chunkCount > 0, !hasFailed else { return }
-        let isDue =
-            unsure.byteCount >= Self.byteLimit || unsure.chunkCount >= Self.chunkLimit
-            || MonotonicClock.nanoseconds() - lastCheckpoint >= Self.timeLimit
-        if isDue { try makeCheckpoint() }
+        let elapsed = MonotonicClock.nanoseconds() - lastCheckpoint
+        if unsure.byteCount >= Self.byteLimit || elapsed >= Self.timeLimit { try makeCheckpoint() }
     }
 
     private func writeDown() {

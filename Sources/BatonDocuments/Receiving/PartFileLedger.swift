@@ -84,10 +84,10 @@ package final class PartFileLedger: Sendable {
         let path = path(ofRecord: tag)
         let removal: PartFileRecord.Removal
         do throws(Errno) {
-            removal = try PartFileRecord(readingFrom: path)?.removePart() ?? .absent
+            removal = try PartFileRecord(readingFrom: path)?.removePart() ?? .doesNotFit
         } catch {
             // Without the record nobody would ever know where the part is.
-            removal = error.saysGone ? .absent : .unreachable
+            removal = error.saysGone ? .doesNotFit : .unreachable
         }
         let isOld = (try? age(of: path)).map { $0 > Self.unreachableLifetime } ?? false
         if removal != .unreachable || isOld { forget(tag) }
@@ -99,18 +99,17 @@ package final class PartFileLedger: Sendable {
     ///
     /// - Parameters:
     ///   - isWanted: whether to read what a document consists of, which can be some 25 MB.
-    ///   - take: what is wanted of it; nil for nothing.
+    ///   - take: what is wanted of it.
     func unfinished<Value>(
         where isWanted: (PartFileRecord, JournalSummary) -> Bool = { _, _ in true },
-        _ take: (UnfinishedDocument) -> Value?
+        _ take: (UnfinishedDocument) -> Value
     ) throws(DocumentError) -> [Value] {
         var found: [Value] = []
         for (record, summary, changed) in try summaries() where isWanted(record, summary) {
             let journal = journal(of: record)
             let content = try passingOver { () throws(Errno) in try TransferJournal.content(at: journal) }
             guard let content else { continue }
-            let part = UnfinishedDocument(record: record, content: content, changed: changed)
-            if let value = take(part) { found.append(value) }
+            found.append(take(UnfinishedDocument(record: record, content: content, changed: changed)))
         }
         return found
     }
@@ -133,11 +132,7 @@ package final class PartFileLedger: Sendable {
         for other in others.dropFirst(Self.unfinishedLimitOfDevice) where take(other.record) {
             removePart(of: other.record)
         }
-        return try unfinished(where: isWanted) {
-            let found = $0.content.header
-            let isFit = !found.identity.isOther(than: header.identity) || found.tree.isSameVersion(as: header.tree)
-            return isFit ? $0 : nil
-        }
+        return try unfinished(where: isWanted) { $0 }
     }
 
     /// The parts that no transfer uses at this moment, the newest first.
@@ -212,14 +207,16 @@ package final class PartFileLedger: Sendable {
         release(record)
     }
 
-    /// Removes a part that was taken. If its disk is not there or does not let it go, its record stays for a later
-    /// attempt.
+    /// Removes a part that was taken. If that fails, its record stays for a later attempt.
     ///
     /// - Parameter folder: its folder; nil, the default, for the one that is at the recorded path.
     @discardableResult
     func removePart(of record: PartFileRecord, in folder: DestinationFolder? = nil) -> PartFileRecord.Removal {
         let removal = folder.map { record.removePart(from: $0.file, on: $0.fileSystem) } ?? record.removePart()
-        if removal == .unreachable { release(record) } else { remove(record) }
+        switch removal {
+        case .removed, .gone: remove(record)
+        case .doesNotFit, .unreachable: release(record)
+        }
         return removal
     }
 
@@ -237,7 +234,9 @@ package final class PartFileLedger: Sendable {
     package func discard(_ part: KeptPart) -> Discarding {
         guard let record = try? PartFileRecord(readingFrom: path(ofRecord: part.id)) else { return .done }
         guard take(record) else { return .inUse }
-        return removePart(of: record) == .unreachable ? .unreachable : .done
+        guard removePart(of: record) != .unreachable else { return .unreachable }
+        remove(record)
+        return .done
     }
 
     private func forget(_ tag: String) {

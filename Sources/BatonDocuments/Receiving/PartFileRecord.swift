@@ -19,8 +19,10 @@ struct PartFileRecord: Equatable {
 
     enum Removal: Equatable {
         case removed
-        /// Nothing has its name, since somebody has removed it, or something else has.
-        case absent
+        /// Nothing has its name: somebody has removed it.
+        case gone
+        /// Something else has its name.
+        case doesNotFit
         /// The folder cannot be looked at, or has another file system in the place of the part's: a disk is not there.
         case unreachable
     }
@@ -107,25 +109,25 @@ extension PartFileRecord {
         do throws(Errno) {
             let status = try SystemCalls.status(ofName: name, in: folder)
             let isFolder = status.st_mode & S_IFMT == S_IFDIR
-            guard isFolder || status.st_mode & S_IFMT == S_IFREG else { return .absent }
+            guard isFolder || status.st_mode & S_IFMT == S_IFREG else { return .doesNotFit }
             guard inode != 0 else {
                 // Only an empty one can be ours.
-                guard isFolder || status.st_size == 0 else { return .absent }
+                guard isFolder || status.st_size == 0 else { return .doesNotFit }
                 try SystemCalls.remove(name, from: folder, isFolder: isFolder)
                 return .removed
             }
-            guard system.number(of: status) == inode else { return .absent }
+            guard system.number(of: status) == inode else { return .doesNotFit }
             if isFolder {
-                guard status.st_uid == geteuid() else { return .absent }
+                guard status.st_uid == geteuid() else { return .doesNotFit }
                 // This empties the part, and no other folder that was put in its place meanwhile.
                 let opened = try SystemCalls.openOwnFolder(name, within: folder)
-                guard system.number(of: try SystemCalls.status(of: opened)) == inode else { return .absent }
+                guard system.number(of: try SystemCalls.status(of: opened)) == inode else { return .doesNotFit }
                 try FolderRemoval.removeContents(of: opened)
             }
             try SystemCalls.remove(name, from: folder, isFolder: isFolder)
             return .removed
         } catch {
-            return error == .noSuchFileOrDirectory && isLost(on: system.number) ? .absent : .unreachable
+            return error == .noSuchFileOrDirectory && isLost(on: system.number) ? .gone : .unreachable
         }
     }
 }

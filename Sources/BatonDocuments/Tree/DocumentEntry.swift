@@ -49,14 +49,6 @@ package struct DocumentEntry: Sendable, Hashable {
         self.permissions = permissions
     }
 
-    /// The same, but that it does not say whether it has holes. A file system that allocates late says so of a file
-    /// that was just written, and seconds later not any more, although nothing of it has changed.
-    var withoutHoles: DocumentEntry {
-        guard var file else { return self }
-        file.isSparse = false
-        return DocumentEntry(path: path, kind: .file(file), modified: modified, permissions: permissions)
-    }
-
     /// The permissions that a file or folder arrives with: those at its origin, less what the umask takes.
     ///
     /// If the origin does not say, only the owner gets access: it may be a private key.

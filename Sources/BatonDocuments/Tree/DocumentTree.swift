@@ -94,13 +94,8 @@ package struct DocumentTree: Sendable {
     }
 
     /// Whether another document has the same entries, and every file the same version: then it has the same bytes.
-    /// Holes do not count.
     func isSameVersion(as other: DocumentTree) -> Bool {
-        guard label == other.label, entryCount == other.entryCount else { return false }
-        return (0..<entryCount).allSatisfy { index in
-            let entry = self[index]
-            return entry.withoutHoles == other[index].withoutHoles && entry.file?.version != FileVersion.none
-        }
+        label == other.label && version == other.version && !entries.contains { $0.file?.version == FileVersion.none }
     }
 
     /// Takes entries one after the other, as a scan or another device gives them, and refuses what is no tree.
@@ -188,8 +183,9 @@ package struct DocumentTree: Sendable {
 }
 
 extension DocumentEntry {
-    /// The properties that make it another entry. A hole may be filled at any moment, and the time of a folder changes
-    /// with what comes and goes in it: neither is in it.
+    /// The properties that make it another entry. The time of a folder changes with what comes and goes in it. Holes
+    /// may be filled at any moment, and a file system that allocates late tells holes of a file that was just written:
+    /// neither is in it.
     fileprivate func appendState(to writer: inout FieldWriter) {
         var (number, version, target): (UInt64, FileVersion, [UInt8]) = (2, .none, [])
         switch kind {
