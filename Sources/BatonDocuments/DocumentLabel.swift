@@ -52,10 +52,15 @@ package struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
         let dot = isFolder ? nil : bytes.dropFirst().lastIndex(of: UInt8(ascii: "."))
         let end = dot.map { bytes.count - $0 <= 17 ? $0 : bytes.count } ?? bytes.count
         let suffix = Array(" (\(number))".utf8) + bytes[end...]
-        var cut = min(end, Self.maximumLength - suffix.count)
+        return DocumentLabel(unchecked: Self.cut(bytes[..<end], Self.maximumLength - suffix.count) + suffix)
+    }
+
+    /// As many of these bytes, up to a limit, as end with a character: some file systems refuse others.
+    static func cut(_ bytes: ArraySlice<UInt8>, _ limit: Int) -> ArraySlice<UInt8> {
+        var cut = bytes.prefix(limit)
         // A byte 10xxxxxx goes on with a character of UTF-8.
-        while cut > 0, cut < end, bytes[cut] & 0xC0 == 0x80 { cut -= 1 }
-        return DocumentLabel(unchecked: bytes[..<cut] + suffix)
+        while !cut.isEmpty, cut.endIndex < bytes.endIndex, bytes[cut.endIndex] & 0xC0 == 0x80 { cut.removeLast() }
+        return cut
     }
 
     /// The name for people, escaped.

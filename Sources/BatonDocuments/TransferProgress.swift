@@ -7,7 +7,7 @@ package import BatonProtocol
 /// A pure value: time comes in with every call, on a monotonic clock. The rate is that of the last 3 s or so, which is
 /// calm enough to read and falls when a transfer stalls. At most 32 samples (512 bytes) are kept.
 package struct TransferProgress: Sendable, Hashable {
-    private struct Sample: Sendable, Hashable {
+    struct Sample: Sendable, Hashable {
         let time: Instant
         let bytes: UInt64
     }
@@ -27,10 +27,7 @@ package struct TransferProgress: Sendable, Hashable {
     /// When the transfer began, or began anew.
     let start: Instant
 
-    private var samples: [Sample]
-
-    /// How many samples are kept at this moment.
-    var sampleCount: Int { samples.count }
+    private(set) var samples: [Sample]
 
     /// A transfer that begins now.
     ///

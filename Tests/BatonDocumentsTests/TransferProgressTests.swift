@@ -78,8 +78,8 @@ struct TransferProgressTests {
     @Test func samplesAreBounded() {
         var progress = TransferProgress(total: .max, now: start)
         for tick in 0..<100_000 { progress.update(bytes: UInt64(tick), now: start + .microseconds(tick * 50)) }
-        #expect(progress.sampleCount <= TransferProgress.sampleLimit)
-        #expect(progress.sampleCount > 20)
+        #expect(progress.samples.count <= TransferProgress.sampleLimit)
+        #expect(progress.samples.count > 20)
     }
 
     @Test(

@@ -128,10 +128,7 @@ package actor DocumentWriter {
     /// Whether it has ended because a chunk was not what was to come of the copies that it was built from: one of them
     /// has changed, or the other device has guessed what is in it.
     package var hasMisbuilt: Bool {
-        switch state {
-        case .ended(let error, _): error.code == .basisChanged
-        case .receiving, .committed: false
-        }
+        if case .ended(let error, _) = state { error.code == .basisChanged } else { false }
     }
 
     /// Missing chunks, rising, at most ``rangeLimit`` ranges of them; none when all is there.

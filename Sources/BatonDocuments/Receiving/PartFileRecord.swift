@@ -160,14 +160,10 @@ enum PartFileName {
         String(decoding: (0..<8).map { _ in letters[Int.random(in: 0..<letters.count)] }, as: UTF8.self)
     }
 
-    /// The name, at most 255 bytes: the label's part is cut, between characters, to what fits.
+    /// The name, at most 255 bytes: the label's part is cut to what fits.
     static func make(for label: DocumentLabel, tag: String) -> [UInt8] {
         let ending = Array(".\(tag)\(suffix)".utf8)
-        var stem = label.bytes.prefix(DocumentLabel.maximumLength - 1 - ending.count)
-        // Some file systems refuse a name that ends within a character: a byte 10xxxxxx goes on with one.
-        while !stem.isEmpty, stem.count < label.bytes.count, label.bytes[stem.endIndex] & 0xC0 == 0x80 {
-            stem.removeLast()
-        }
+        let stem = DocumentLabel.cut(label.bytes[...], DocumentLabel.maximumLength - 1 - ending.count)
         return [UInt8(ascii: ".")] + stem + ending
     }
 }

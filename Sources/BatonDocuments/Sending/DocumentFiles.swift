@@ -11,29 +11,21 @@ import SystemPackage
 /// opened by its path each time, so that a file that took its place shows. Every call blocks on the disk; safe to use
 /// from any thread.
 final class DocumentFiles: Sendable {
-    private enum Root: ~Copyable, Sendable {
-        case file(FilePath)
-        case folder(OwnedDescriptor)
-    }
-
     let tree: DocumentTree
-
-    private let root: Root
+    private let path: FilePath
+    /// The document, if it is a folder.
+    private let folder: OpenEntry?
 
     /// Opens the folder of a document, if it is one.
     init(_ document: ScannedDocument) throws(DocumentError) {
-        tree = document.tree
-        guard tree.isFolder else {
-            root = .file(document.path)
-            return
-        }
+        (tree, path) = (document.tree, document.path)
         do {
-            root = .folder(try SystemCalls.open(document.path, O_RDONLY | O_DIRECTORY))
+            folder = tree.isFolder ? OpenEntry(.root, try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)) : nil
         } catch {
             guard error != .notDirectory, error != .noSuchFileOrDirectory else {
                 throw DocumentError(.sourceChanged, tree.label.description, underlyingError: error)
             }
-            throw DocumentError(openingFailed: error, document.path)
+            throw DocumentError(openingFailed: error, path)
         }
     }
 
@@ -43,11 +35,12 @@ final class DocumentFiles: Sendable {
         let name = tree.displayed(entry.path)
         let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY
         do throws(Errno) {
-            let file: OwnedDescriptor
-            switch root {
-            case .file(let path): file = try SystemCalls.open(path, flags)
-            case .folder(let folder): file = try SystemCalls.open(entry.path.bytes, beneath: folder, flags)
-            }
+            let file: OwnedDescriptor =
+                if let folder {
+                    try SystemCalls.open(entry.path.bytes, beneath: folder.descriptor, flags)
+                } else {
+                    try SystemCalls.open(path, flags)
+                }
             let status = try SystemCalls.settledStatus(of: file)
             guard status.st_mode & S_IFMT == S_IFREG else { throw .noSuchFileOrDirectory }
             return OpenedFile(index, file, FileIdentity(status), called: name, isSparse: entry.file?.isSparse ?? false)

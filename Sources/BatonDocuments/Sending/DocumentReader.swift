@@ -63,7 +63,13 @@ package actor DocumentReader {
         guard ranges.allSatisfy(layout.contains) else {
             throw DocumentError(.badRange, document.tree.label.description)
         }
-        let reader = DocumentReader(document, ranges, try BlockingExecutor.forDocument("baton-reader"))
+        let executor: BlockingExecutor
+        do {
+            executor = try BlockingExecutor(name: "baton-reader")
+        } catch {
+            throw DocumentError(.busy, "a document", underlyingError: error)
+        }
+        let reader = DocumentReader(document, ranges, executor)
         try await reader.begin()
         return reader
     }
@@ -174,15 +180,5 @@ package actor DocumentReader {
         encoder.times.disk += .nanoseconds(MonotonicClock.nanoseconds() - start)
         current = opened
         return opened
-    }
-}
-
-extension BlockingExecutor {
-    static func forDocument(_ name: String) throws(DocumentError) -> BlockingExecutor {
-        do {
-            return try BlockingExecutor(name: name)
-        } catch {
-            throw DocumentError(.busy, "a document", underlyingError: error)
-        }
     }
 }
