@@ -168,13 +168,12 @@ package final class Node {
 
         let discovery = ServiceDiscovery(
             configuration: tuning.discovery, loop: ControlLoop.loop, executor: try Self.executor("baton-discovery"))
-        let (changes, changed) = AsyncStream<Offers.Change>.makeStream(bufferingPolicy: .bufferingNewest(64))
         let files = SharedFiles(
             path: SharedRootsFile.path(in: home), userHome: ConfigurationFile.userHome,
             on: try Self.executor("baton-files"), logger: logger)
         let budget = NodeBudget(limits)
-        let offers = Offers(files: files, bound: limits.offers, descriptions: budget.descriptions) {
-            changed.yield($0)
+        let offers = Offers(files: files, bound: limits.offers, descriptions: budget.descriptions) { [weak self] in
+            self?.parts?.announcer.publish()
         }
         let documents = DocumentService(
             offers: offers, pool: budget.documents, ledger: kept.ledger,
@@ -247,9 +246,6 @@ package final class Node {
                     }
                 }
                 group.addTask { await automatic.run() }
-                group.addTask {
-                    await Self.announce(changes, of: offers, by: announcer, logger)
-                }
                 group.addTask { @ControlLoop @Sendable in
                     announcer.publish()
                     await discovery.start()
@@ -261,26 +257,6 @@ package final class Node {
         return Parts(
             service: service, control: control, discovery: discovery, announcer: announcer, discovering: discovering,
             automatic: automatic, admissionControl: admissionControl)
-    }
-
-    /// Tells other devices of changes to what is offered. A withdrawal and the offer that takes its place at once are
-    /// one announcement, because announcements are rationed.
-    private static func announce(
-        _ changes: AsyncStream<Offers.Change>, of offers: Offers, by announcer: Announcer, _ logger: Logger
-    ) async {
-        var announced: UInt64 = 0
-        for await change in changes {
-            switch change {
-            case .offered: break
-            case .withdrawn: await offers.replaced()
-            case .continued(let claim):
-                logger.notice("“\(claim.kept.activity.title)” was taken over by \(claim.device.name)")
-            }
-            let count = offers.changeCount
-            guard count != announced else { continue }
-            announced = count
-            announcer.publish()
-        }
     }
 
     /// A new network is a new period: what was announced on the old one must not be found on this one.

@@ -160,8 +160,7 @@ struct OwnActivitiesTests {
         scene.decide { $0.withdraw(offer) }
         scene.said = []
         for _ in 1...2 { try scene.decide { $0.setContinued(id, by: "a") }.get() }
-        #expect(
-            scene.said == ["\(offer.shortName): a has activity 1 (1)", "a goes on", "\(offer.shortName): end"])
+        #expect(scene.said == ["\(offer.shortName): a has activity 1 (1)", "\(offer.shortName): end"])
         // For the streams of whoever holds a claim.
         #expect(scene.core[id].flatMap { scene.core.offer(of: $0) }?.application == 1)
         scene.decide { $0.release(id, by: "a") }
@@ -214,7 +213,7 @@ struct OwnActivitiesTests {
         _ = scene.claim(note, by: "b")
         scene.decide { $0.stop() }
         let told = ["nobody has it not: stopping (0)", "withdrawn (0)", "end"].map { "\(again.shortName): \($0)" }
-        #expect(scene.said.suffix(4).filter { $0 != "withdrawn" } == told)
+        #expect(scene.said.suffix(4).filter { $0 != "changed" } == told)
         #expect(throws: TestFailure(text: "stopping")) { _ = try scene.offer(name(2)) }
     }
 
@@ -261,7 +260,7 @@ struct OwnActivitiesTests {
         scene.wait(1)
         #expect(scene.core.visible.isEmpty && scene.core.isAwaitingReplacement)
         _ = try scene.offer(name(2))
-        #expect(scene.said.suffix(2) == ["replaced", "offered"] && !scene.core.isAwaitingReplacement)
+        #expect(scene.said.suffix(2) == ["replaced", "changed"] && !scene.core.isAwaitingReplacement)
     }
 
     @Test("What is switched off is kept and given to nobody")

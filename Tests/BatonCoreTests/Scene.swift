@@ -112,9 +112,7 @@ struct Scene {
 
     private mutating func carryOut(_ effect: OwnActivities<TestWorld>.Effect) {
         switch effect {
-        case .changed(.offered): said.append("offered")
-        case .changed(.withdrawn): said.append("withdrawn")
-        case .changed(.continued(let claim)): said.append("\(claim.device.name) goes on")
+        case .changed: said.append("changed")
         case .tell(let offer, let told, let claim):
             said.append("\(offer.shortName): \(told.words(claim)) (\(claim?.number ?? 0))")
         case .endEvents(let offer): said.append("\(offer.shortName): end")

@@ -110,7 +110,7 @@ struct DocumentLimitsTests {
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let offers = Offers(files: files) { _ in }
+        let offers = Offers(files: files) {}
         let limit = TransferLimit(perDevice: 1)
         let service = DocumentService(
             offers: offers, pool: BufferPool(),
@@ -148,7 +148,7 @@ struct DocumentLimitsTests {
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let offers = Offers(files: files) { _ in }
+        let offers = Offers(files: files) {}
         let part = ByteBudget(bytes: 64 << 20).part(reserved: 0, ceiling: 64 << 20)
         let service = DocumentService(
             offers: offers, pool: BufferPool(),
@@ -225,7 +225,7 @@ struct DocumentLimitsTests {
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let bound = NodeLimits().offers
-        let offers = Offers(files: files, bound: bound) { _ in }
+        let offers = Offers(files: files, bound: bound) {}
         let (node, application) = try await connectedPair(on: loop)
         @discardableResult
         func offer() async throws -> ActivityID {
@@ -324,7 +324,7 @@ struct DocumentLimitsTests {
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let offers = Offers(files: files) { _ in }
+        let offers = Offers(files: files) {}
         let (node, application) = try await connectedPair(on: loop)
         // The last one is that it was withdrawn.
         for (reported, first) in [(Offers.eventBound - 1, 0), (Offers.eventBound, 1)] {

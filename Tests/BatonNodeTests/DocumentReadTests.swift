@@ -47,7 +47,7 @@ struct DocumentReadTests {
                 path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             service = DocumentService(
-                offers: Offers(files: files) { _ in }, pool: pool,
+                offers: Offers(files: files) {}, pool: pool,
                 ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), limit: TransferLimit())
             origin = try await connectedPair(on: loop)
             application = try await connectedPair(on: loop, limits: .local)

@@ -45,7 +45,7 @@ struct DocumentRequestTests {
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let service = DocumentService(
-            offers: Offers(files: files) { _ in }, pool: BufferPool(),
+            offers: Offers(files: files) {}, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: folder.filePath.appending("parts")), limit: TransferLimit())
         let described = try await service.describe(from: near, claim: ClaimID())
         let order = DocumentOrder(

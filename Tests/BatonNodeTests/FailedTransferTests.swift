@@ -124,7 +124,7 @@ struct FailedTransferTests {
             let files = SharedFiles(
                 path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-            offers = Offers(files: files, lease: .milliseconds(100)) { _ in }
+            offers = Offers(files: files, lease: .milliseconds(100)) {}
             service = DocumentService(
                 offers: offers, pool: BufferPool(),
                 ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")), limit: TransferLimit())

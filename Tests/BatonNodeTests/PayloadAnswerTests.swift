@@ -122,7 +122,7 @@ struct PayloadAnswerTests {
             let files = SharedFiles(
                 path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-            offers = Offers(files: files, saveDeadline: .seconds(60)) { _ in }
+            offers = Offers(files: files, saveDeadline: .seconds(60)) {}
             let (applicationSide, application) = try await connectedPair(on: loop)
             let (deviceSide, device) = try await connectedPair(on: loop)
             activity = try OfferedActivity(

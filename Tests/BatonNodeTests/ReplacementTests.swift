@@ -23,7 +23,7 @@ struct ReplacementTests {
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        return Offers(files: files, lease: lease) { _ in }
+        return Offers(files: files, lease: lease) {}
     }
 
     @Test("After a withdrawal others wait for what takes its place, and no longer than a moment")

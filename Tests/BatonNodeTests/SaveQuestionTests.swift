@@ -189,7 +189,7 @@ private actor Scene {
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        offers = Offers(files: files, saveDeadline: saveDeadline) { _ in }
+        offers = Offers(files: files, saveDeadline: saveDeadline) {}
         (node, application) = try await connectedPair(on: loop)
         activity = try OfferedActivity(
             .with {

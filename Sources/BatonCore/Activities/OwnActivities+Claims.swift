@@ -105,7 +105,6 @@ extension OwnActivities {
             }
             change(id) { $0.state = .continued }
             tell(.continued, of: id)
-            effects.append(.changed(.continued(claim)))
             guard isExclusive else { return .success(()) }
             for other in claims where other.offer == claim.offer && other.id != id {
                 drop(other.id, because: W.failure(.notOffered))

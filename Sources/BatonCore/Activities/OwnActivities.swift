@@ -17,8 +17,8 @@ package struct OwnActivities<W: World>: Sendable {
     private static var leastWait: Double { 0.001 }
 
     package enum Effect: Sendable {
-        /// Something changed that others know of.
-        case changed(OfferChange<W>)
+        /// There is a change of what others may know of.
+        case changed
         /// Tells the application of an offer what happens to it, or to a claim on it.
         case tell(OfferID, Told<W>, Claim<W>?)
         /// Nothing more is told of this offer.
@@ -174,7 +174,7 @@ package struct OwnActivities<W: World>: Sendable {
         guard visible.map(\.activity.summary) != before else { return }
         let isLess = visible.count < before.count
         if isLess { graceEnd = graceEnd ?? now.instant + Self.replacementGrace } else { endGrace() }
-        effects.append(.changed(isLess ? .withdrawn : .offered))
+        effects.append(.changed)
     }
 
     // MARK: Replacement
@@ -227,14 +227,6 @@ package struct Offer<W: World>: Sendable {
 
     package var isOffered: Bool { stage == .offered }
     var isClosed: Bool { stage == .closed }
-}
-
-/// A change of the own activities, as other devices see them.
-package enum OfferChange<W: World>: Sendable {
-    case offered
-    case withdrawn
-    /// A device has taken an activity over. What is advertised stays.
-    case continued(Claim<W>)
 }
 
 /// News for the application of an offer.

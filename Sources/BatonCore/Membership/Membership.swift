@@ -14,8 +14,8 @@ package struct Membership: Sendable {
     /// Devices that are remembered, about 200 bytes each. One more takes the place of one that never said what it has,
     /// such as a device that somebody invented; if there is none, of any.
     package static var bound: Int { 256 }
-    /// A device that does not show that it has the lists is told again after 1 to 32 s.
-    static var retries: RetryPolicy { RetryPolicy(first: .seconds(1), attempts: 6) }
+    /// How often a device is told again that does not show that it has the lists: after 1, 2, 4, 8, 16 and 32 s.
+    static var retryBound: Int { 6 }
 
     package enum Effect: Sendable, Hashable {
         /// Connects to a device and asks it; ``Membership/told(_:isPresent:)`` takes the outcome. There is one at a
@@ -203,9 +203,12 @@ package struct Membership: Sendable {
 
     private mutating func retry(_ device: String) {
         let failures = (devices[device]?.failures ?? 0) + 1
-        let pause = Self.retries.pause(after: failures)
-        devices[device]?.failures = pause == nil ? 0 : failures
-        if let pause { devices[device]?.telling = .waiting(until: now + pause) }
+        guard failures <= Self.retryBound else {
+            devices[device]?.failures = 0
+            return
+        }
+        devices[device]?.failures = failures
+        devices[device]?.telling = .waiting(until: now + .seconds(1 << (failures - 1)))
     }
 
     private mutating func makeRoom(for device: String) {

@@ -6,6 +6,7 @@ import BatonMessages
 import BatonProtocol
 import BatonTransport
 import FoundationEssentials
+import Logging
 import SwiftProtobuf
 
 /// The driver of `OwnActivities`: that value decides about the offers of this device and the claims on them, and this
@@ -19,8 +20,6 @@ final class Offers {
     /// How long an application may take to save: the 5 s of its code, and half a second for its library.
     nonisolated static let saveDeadline = Duration.milliseconds(5500)
 
-    typealias Change = OfferChange<NodeWorld>
-
     private(set) var core: OwnActivities<NodeWorld>
     /// The events of each offer, for its application.
     private var events: [OfferID: AsyncStream<WireOfferEvent>.Continuation] = [:]
@@ -31,9 +30,9 @@ final class Offers {
     let files: SharedFiles
     let descriptions: SharedPart?
     private let saveDeadline: Duration
-    private let changed: @Sendable (Change) -> Void
-    /// How often something has changed that is advertised.
-    private(set) var changeCount: UInt64 = 0
+    private let announce: @ControlLoop @Sendable () -> Void
+    /// Whether a change is to be announced in the next turn of the loop, with others of this turn.
+    private var isAnnouncing = false
 
     /// - Parameters:
     ///   - files: what the files of this device are for others.
@@ -41,16 +40,17 @@ final class Offers {
     ///   - descriptions: where the memory of looking at a document is counted; nil counts it nowhere.
     ///   - lease: how long a claim outlives the connection of its holder.
     ///   - saveDeadline: how long an application may take to save.
-    ///   - changed: called on the loop after each change of what is offered.
+    ///   - announce: tells other devices of changes. A withdrawal and the offer that takes its place are one change,
+    ///     because announcements are rationed.
     nonisolated init(
         files: SharedFiles, bound: Int = NodeLimits().offers, descriptions: SharedPart? = nil,
         lease: Duration = ClaimBounds.lease, saveDeadline: Duration = Offers.saveDeadline,
-        changed: @escaping @Sendable (Change) -> Void
+        announce: @escaping @ControlLoop @Sendable () -> Void
     ) {
         self.files = files
         self.descriptions = descriptions
         self.saveDeadline = saveDeadline
-        self.changed = changed
+        self.announce = announce
         core = OwnActivities(bound: bound, lease: lease)
     }
 
@@ -66,10 +66,11 @@ final class Offers {
 
     private func carryOut(_ effect: OwnActivities<NodeWorld>.Effect) {
         switch effect {
-        case .changed(let change):
-            if case .continued = change {} else { changeCount += 1 }
-            changed(change)
-        case .tell(let offer, let told, let claim): events[offer]?.yield(WireOfferEvent(told, claim))
+        case .changed: if !core.isAwaitingReplacement { announceSoon() }
+        case .tell(let offer, let told, let claim):
+            events[offer]?.yield(WireOfferEvent(told, claim))
+            guard case .continued = told, let claim else { break }
+            files.logger.notice("“\(claim.kept.activity.title)” was taken over by \(claim.device.name)")
         case .endEvents(let offer): events.removeValue(forKey: offer)?.finish()
         case .askToSave(let offer, let device):
             ControlLoop.task {
@@ -80,6 +81,16 @@ final class Offers {
         case .graceEnded:
             for waiting in awaitingReplacement { waiting.resume() }
             awaitingReplacement = []
+            announceSoon()
+        }
+    }
+
+    private func announceSoon() {
+        guard !isAnnouncing else { return }
+        isAnnouncing = true
+        ControlLoop.execute {
+            self.isAnnouncing = false
+            self.announce()
         }
     }
 

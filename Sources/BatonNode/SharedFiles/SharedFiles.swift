@@ -21,7 +21,7 @@ actor SharedFiles {
 
     private let path: FilePath
     private let userHome: FilePath?
-    private let logger: Logger
+    let logger: Logger
     /// `nil` before the first look.
     private var version: ConfigurationFile.Version?
     private var known = SharedRoots()

@@ -58,7 +58,7 @@ struct HostileOrigin: Sendable {
         let (near, far) = try await connectedPair(on: loop, limits: limits)
         let serving = Task { await serve(far) }
         let service = DocumentService(
-            offers: Offers(files: try .none()) { _ in }, pool: BufferPool(),
+            offers: Offers(files: try .none()) {}, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")),
             limit: TransferLimit(), stallDeadline: stallDeadline, leastProgress: leastProgress)
         defer {

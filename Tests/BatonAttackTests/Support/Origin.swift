@@ -67,7 +67,7 @@ final class Origin: Sendable {
         request.supportsContinuationStreams = true
         let document = try DocumentSource(DocumentScan.scan(FilePath((isFolder ? folder : file).path)))
         activity = try OfferedActivity(request, document: document)
-        offers = Offers(files: try .none()) { _ in }
+        offers = Offers(files: try .none()) {}
         let documents = DocumentService(
             offers: offers, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: scratch.filePath.appending("parts")),

@@ -34,7 +34,7 @@ struct SavedFilesTests {
                 files: SharedFiles(
                     path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                     logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-            ) { _ in }
+            ) {}
             connections = try await connectedPair(on: loop, limits: .local)
             activity = try OfferedActivity(
                 .with {

@@ -45,7 +45,7 @@ struct NodeParts {
         let device = account.devices[0]
         let current = CurrentAccount(device.account)
         files = SharedFiles(path: "/nonexistent/roots", userHome: nil, on: storage, logger: logger)
-        offers = Offers(files: files) { _ in }
+        offers = Offers(files: files) {}
         let budget = NodeBudget(limits)
         documents = DocumentService(
             offers: offers, pool: budget.documents,

@@ -264,10 +264,9 @@ final class Device {
 
     private func carryOut(_ effect: OwnActivities<Contents>.Effect) {
         switch effect {
-        case .changed(.offered), .changed(.withdrawn):
+        case .changed:
             world.ledger.show(own.visible.map(\.activity.id), by: self)
             if !own.isAwaitingReplacement { announce() }
-        case .changed(.continued): break
         case .tell(let offer, let told, let claim): hear(told, of: offer, claim)
         case .endEvents(let offer):
             note("offer \(offer.number & 0xffff_ffff): no more events")
