@@ -146,15 +146,29 @@ struct AcceptCommand: AsyncParsableCommand {
             try await NodeAccess.withNode { client in
                 let responder = Task { try await ResponderWatch.run(client, reporter.output) }
                 defer { responder.cancel() }
-                let found = try await ActivityFinder(client: client, choice: choice)
-                    .find(waiting: wait.map { .seconds($0) })
-                try await take(found, client, reporter, interruption)
+                let finder = ActivityFinder(client: client, choice: choice)
+                var tries = 0
+                while true {
+                    let found = try await finder.find(waiting: wait.map { .seconds($0) })
+                    tries += 1
+                    do {
+                        return try await take(found, client, reporter, interruption)
+                    } catch let error as HandoffError
+                        where error.code == .noSuchActivity && !found.isNamed && tries < Self.tryBound
+                    {
+                        // Another activity has replaced it. The user means the present one.
+                        await reporter.replaced(because: error)
+                    }
+                }
             }
         } catch {
             if let failure = CommandError(translating: error) { try? await reporter.failed(failure) }
             throw error
         }
     }
+
+    /// How often an activity is looked for that is replaced before it is accepted: 5 times.
+    private static let tryBound = 5
 
     private func take(
         _ found: ActivityFinder.Found, _ client: NodeClient, _ reporter: AcceptReporter,
@@ -164,8 +178,6 @@ struct AcceptCommand: AsyncParsableCommand {
         var request = WireAcceptRequest()
         request.activityID = .init(activity.id)
         request.deviceID = activity.deviceID
-        // Where another activity has replaced it, the user means the present one.
-        request.orNewest = !found.isNamed
         request.shownKind = activity.kind
         request.shownTitle = activity.title
         let range = range.flatMap { ByteRange($0.text) }

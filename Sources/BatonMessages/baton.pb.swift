@@ -2188,8 +2188,7 @@ package nonisolated struct WireActivitiesRequest: Sendable {
   /// Do not ask devices for more than they advertise: no connection is made.
   package var advertisedOnly: Bool = false
 
-  /// List what the accept policy of this device refuses as well, with `refused_by`, and what this user was told of
-  /// before and is offered no more, as REMOVED. Not when watching.
+  /// List what the accept policy of this device refuses as well, with `refused_by`. Not when watching.
   package var withRefused: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -3012,7 +3011,7 @@ package nonisolated struct WireAcceptRequest: Sendable {
   /// Look, and take nothing over: with streams the document can be read as long as the stream is open.
   package var look: Bool = false
 
-  /// Nobody named the activity: where the device no longer offers it, what it offers now is meant.
+  /// Read by earlier versions only.
   package var orNewest: Bool = false
 
   /// The title and kind that the user saw and accepted; not set: none. If the activity has another kind now, or its

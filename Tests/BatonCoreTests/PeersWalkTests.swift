@@ -43,7 +43,7 @@ struct PeersWalkTests {
             }
             let version = peers.version
             let before = peers[device]
-            let orders = peers.hear(
+            let (orders, _) = peers.hear(
                 record, as: freshness, isOutdated: false, instance: instance, interface: 1, now: now, unixTime: 1)
             switch freshness {
             case .accepted, .standing:

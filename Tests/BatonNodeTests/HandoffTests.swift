@@ -70,48 +70,6 @@ struct HandoffTests {
         }
     }
 
-    @Test("A requested activity may be replaced so many times by another one")
-    func replacements() async throws {
-        #expect(Handoff.replacementBound == 8)
-        for replacements in [Handoff.replacementBound, Handoff.replacementBound + 1] {
-            let (near, far) = try await connectedPair(on: parts.loop)
-            try await parts.connections.adopt(near, of: origin.id, isDialled: false)
-            let asked = Lock<[UInt8]>([])
-            serve(far) { request, stream in
-                switch request {
-                case .payload(let request):
-                    let number = request.activityID.first ?? 0
-                    asked.withLock { $0.append(number) }
-                    if number == replacements {
-                        try await stream.respond(Self.payload(Self.note(number)))
-                    } else {
-                        await stream.fail(HandoffError(.noSuchActivity, "it was replaced"))
-                        return
-                    }
-                case .activityList:
-                    try await stream.respond(.activityList(.init()))
-                    try await stream.send(record: Self.note(UInt8(asked.withLock { $0.count })))
-                default: Issue.record("it asked for something else: \(request)")
-                }
-                await stream.finish()
-            }
-            var plan = Handoff.Plan(activity: Self.note(0), origin: origin, candidates: [], destination: nil)
-            plan.takesReplacement = true
-            let handoff = parts.handoff(plan)
-            if replacements == Handoff.replacementBound {
-                let payload = try await handoff.fetchAcceptedPayload()
-                #expect(payload.summary == Self.note(UInt8(replacements)))
-            } else {
-                let error = await #expect(throws: HandoffError.self) { try await handoff.fetchAcceptedPayload() }
-                #expect(error?.code == .noSuchActivity)
-            }
-            #expect(asked.withLock { $0 } == Array(0...UInt8(Handoff.replacementBound)))
-            await near.close()
-            await far.close()
-            try await eventually("it has left") { await parts.connections.count == 0 }
-        }
-    }
-
     @Test("An origin that does not send the activity is waited for so long, and hears that it was too late")
     func silence() async throws {
         let (near, far) = try await connectedPair(on: parts.loop)

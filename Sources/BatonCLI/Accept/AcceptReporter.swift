@@ -47,6 +47,11 @@ actor AcceptReporter {
                 + Self.members(application), isShown ? nil : "continuing \(what)\(place)")
     }
 
+    /// The activity is no longer offered. The command looks for another one.
+    func replaced(because error: HandoffError) async {
+        if !output.isJSON { await output.say("\(SafeText.escaped(error.message)): looking for another") }
+    }
+
     /// - Parameter isResult: whether the user asked for the payload, rather than for a document.
     func payload(_ payload: WireActivityPayload, _ activity: ListedActivity, isResult: Bool) async throws {
         let rendering = PayloadRendering(payload, device: activity.device, deviceID: activity.deviceID)

@@ -28,7 +28,7 @@ package struct PeerTable: Sendable {
     package private(set) var peers: [DeviceID: Peer] = [:]
     /// Devices that a connection has proved and that are not in the table: no advertisement of them has come yet, or
     /// they made room. They are 32 bytes each.
-    private var provedBeside = BoundedMap<DeviceID, Bool>(bound: Self.bound)
+    private var provedBeside: [DeviceID] = []
     private var pinned = PinnedInstances()
     /// Rises with each change of what watchers know.
     package private(set) var version: UInt64 = 0
@@ -56,22 +56,27 @@ package struct PeerTable: Sendable {
     ///   - isOutdated: whether its keys are of an older generation.
     ///   - interface: where it was seen; link-local addresses are dialled through it.
     ///   - unixTime: seconds since 1970, for people.
-    /// - Returns: what to do with instances.
+    /// - Returns: what to do with instances, and whether the device says by this that it lacks revocation lists; nil if
+    ///   the record does not count.
     package mutating func hear(
         _ record: HeardAdvertisement, as freshness: Freshness, isOutdated: Bool, instance: String, interface: UInt32,
-        now: Instant,
-        unixTime: UInt64
-    ) -> [Order] {
+        now: Instant, unixTime: UInt64
+    ) -> (orders: [Order], lacksLists: Bool?) {
         var orders: [Order] = []
+        var lacksLists: Bool?
         switch freshness {
         case .accepted, .standing:
+            lacksLists = isOutdated
             let lasting: UInt16? = if case .standing(let seconds) = freshness { seconds } else { nil }
             let displaced = pinned.add(instance, of: record.device, isProved: isProved)
             orders = (displaced.map { [.follow($0)] } ?? []) + [.keep(instance)]
             receive(
                 record, isOutdated: isOutdated, instance: instance, interface: interface, now: now, lasting: lasting,
                 unixTime: unixTime)
+            // The device says so now, whatever it said before.
+            if isOutdated { note(0, of: record.device) }
         case .duplicate:
+            lacksLists = false
             // The responder may have been restarted, or an attacker removed the record and the device put it back.
             let isPinned =
                 pinned.contains(instance) || pinned.restore(instance, of: record.device, isProved: isProved)
@@ -90,7 +95,7 @@ package struct PeerTable: Sendable {
             orders = [isClone ? .reject(instance) : .follow(instance)]
             remove(instance: instance)
         }
-        return orders
+        return (orders, lacksLists)
     }
 
     /// An instance shows a record that does not count. It goes on being heard if it has shown a device, since anybody
@@ -135,7 +140,7 @@ package struct PeerTable: Sendable {
         }
         guard known != nil || makeRoom(for: peer) else { return }
         peers[record.device] = peer
-        provedBeside.remove(record.device)
+        provedBeside.removeAll { $0 == record.device }
         version += 1
     }
 
@@ -178,19 +183,19 @@ package struct PeerTable: Sendable {
 
     /// A connection has proved that a device is of the account, perhaps before its first advertisement.
     package mutating func prove(_ device: DeviceID) {
-        if peers[device] == nil { return provedBeside.insert(true, for: device) }
+        if peers[device] == nil { provedBeside = (provedBeside.filter { $0 != device } + [device]).suffix(Self.bound) }
         if peers[device]?.isProved == false { version += 1 }
         peers[device]?.isProved = true
     }
 
     /// Whether a connection has proved that a device is of the account.
-    package func isProved(_ device: DeviceID) -> Bool { peers[device]?.isProved ?? (provedBeside[device] != nil) }
+    package func isProved(_ device: DeviceID) -> Bool { peers[device]?.isProved ?? provedBeside.contains(device) }
 
     /// Forgets a device, which may have been revoked.
     package mutating func remove(device: DeviceID) {
         if peers[device] != nil { version += 1 }
         peers[device] = nil
-        provedBeside.remove(device)
+        provedBeside.removeAll { $0 == device }
     }
 
     /// Believes nothing more of unproved devices that have shown only keys of an older generation. The name stays: the

@@ -25,7 +25,7 @@ extension ControlService {
         }
         try handoffSwitch.current.requireOn()
         let found = try await activities.find(
-            id, on: request.deviceID, orNewest: request.orNewest,
+            id, on: request.deviceID,
             namesDocument: handoffs.hasDetached(from: request.deviceID, into: destination))
         let (summary, origin) = (found.activity, found.origin)
         try Self.require(summary, of: origin, asShownIn: request)
@@ -33,7 +33,7 @@ extension ControlService {
             activity: summary, origin: origin, candidates: found.candidates, destination: destination,
             keepsClaim: request.streams,
             printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
-            takesReplacement: request.orNewest, copies: OlderCopies(try Self.copies(in: request)),
+            copies: OlderCopies(try Self.copies(in: request)),
             naming: DocumentNaming(label: try Self.label(in: request), renames: request.renames))
         let wanted = request.application
         let isPage = summary.type == ActivityType.browsingWeb

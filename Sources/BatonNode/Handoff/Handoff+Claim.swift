@@ -12,31 +12,16 @@ import SwiftProtobuf
 
 /// The origin's side of a handoff: its payload, and the claim, which outlives a connection and can be asked for anew.
 extension Handoff {
-    /// How often an activity may be replaced by another while it is asked for.
-    nonisolated static let replacementBound = 8
-
     /// Asks for the payload.
-    ///
-    /// If nobody named the activity, another one may have taken its place. It has to be of the same type and team, so
-    /// that the application that was told has it. It may be no document, because the policy has to be asked about that.
     func fetchAcceptedPayload() async throws(HandoffError) -> WireActivityPayload {
         let connection = try await connections.connection(to: plan.origin.id, isWanted: true)
         try plan.requirePolicy(over: connection, size: known.size)
         async let _: Void = leaveMoved(connection)
-        var replacements = 0
-        while true {
-            do {
-                return try await fetchPayload(from: connection)
-            } catch {
-                guard error.code == .noSuchActivity else { throw error }
-                let current = try await offered(on: connection).first
-                guard plan.takesReplacement, replacements < Self.replacementBound, let newest = current,
-                    newest.type == plan.activity.type, newest.kind != .document, plan.activity.kind != .document,
-                    TeamTag(newest.teamTag) == TeamTag(plan.activity.teamTag)
-                else { throw HandoffError(noLongerOfferedBy: plan.origin.name, now: current) }
-                replacements += 1
-                activityID = newest.id
-            }
+        do {
+            return try await fetchPayload(from: connection)
+        } catch {
+            guard error.code == .noSuchActivity else { throw error }
+            throw HandoffError(noLongerOfferedBy: plan.origin.name, now: try await offered(on: connection).first)
         }
     }
 

@@ -35,8 +35,6 @@ extension Handoff {
         var printsOnly = false
         /// The rule that accepts it; `nil` where the user does.
         var rule: AcceptPolicy.Rule?
-        /// Nobody named the activity: what has taken its place meanwhile is meant as well.
-        var takesReplacement = false
         /// Older copies of the document on this device: what they have is not sent.
         var copies = OlderCopies()
         /// The name of the document here.

@@ -53,7 +53,6 @@ final class PeerActivities {
     /// How long one device may take to be reached and to tell its activities. Default 3 s.
     let answerDeadline: Duration
     private var answers: [DeviceID: Answer] = [:]
-    private var told = ToldActivities()
     /// Devices whose advertisements (by ``Peer/news``) are of activities that they offer no more, as they said when
     /// asked.
     private var outdated: [DeviceID: UInt64] = [:]
@@ -73,8 +72,7 @@ final class PeerActivities {
     /// All activities that the user's policy does not refuse, and that not only applications continue for which Handoff
     /// is off, each device's current one first.
     ///
-    /// - Parameter withRefused: the others as well, marked; and those that the user was told of before and that have
-    ///   gone, as removed.
+    /// - Parameter withRefused: the others as well, marked.
     func all(for purpose: Purpose, withRefused: Bool = false) async -> [WireActivityListing] {
         guard handoffSwitch.current.isOn else { return [] }
         let policy = await policy.current()
@@ -105,18 +103,14 @@ final class PeerActivities {
             listing.switchedOff = switchedOff
             if withRefused || listing.switchedOff.isEmpty { listed.append(listing) }
         }
-        let gone = withRefused ? told.gone(besides: listed) : []
-        told.note(listed.filter { $0.refusedBy.isEmpty && $0.switchedOff.isEmpty })
-        return listed + gone
+        return listed
     }
 
     /// One activity of one device.
     ///
-    /// - Parameters:
-    ///   - orNewest: where the device no longer offers it, what it offers now.
-    ///   - namesDocument: which document it is has to be known, of which an advertisement does not tell.
+    /// - Parameter namesDocument: which document it is has to be known, of which an advertisement does not tell.
     func find(
-        _ id: ActivityID, on device: String, orNewest: Bool, namesDocument: Bool = false
+        _ id: ActivityID, on device: String, namesDocument: Bool
     ) async throws(HandoffError) -> Found {
         guard let peer = directory.peer(device), peer.isPresent else {
             throw HandoffError(.noSuchActivity, "the device \(device.prefix(8)) is not announced on this network now")
@@ -128,7 +122,6 @@ final class PeerActivities {
             summaries = asked
             chosen = summaries.first { ActivityID($0.id) == id }
         }
-        if chosen == nil, orNewest { chosen = summaries.first }
         guard let chosen else { throw HandoffError(noLongerOfferedBy: peer.name, now: summaries.first) }
         let subject = AcceptPolicy.Subject(peer, type: chosen.type, size: chosen.documentSize)
         let policy = await policy.current()

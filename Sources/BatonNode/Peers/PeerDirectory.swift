@@ -15,25 +15,9 @@ import Logging
 /// Nothing that it cannot open changes any state, and it never dials.
 @ControlLoop
 final class PeerDirectory {
-    /// A thing that can be watched.
-    enum Subject: Sendable {
-        /// The other devices.
-        case devices
-        /// Whether the responder is unavailable.
-        case responder
-
-        /// Those who watch it at once; one more is refused. The devices are watched by the node's own acceptance by
-        /// rules as well, and the responder by every command that offers, accepts or watches.
-        var watcherBound: Int {
-            switch self {
-            case .devices: PeerDirectory.watcherBound
-            case .responder: 128
-            }
-        }
-    }
-
-    /// Those who watch the devices at once.
-    nonisolated static let watcherBound = 32
+    /// Those who watch at once; one more is refused. They are the node's own acceptance by rules, and every command
+    /// that offers, accepts or watches.
+    nonisolated static let watcherBound = 160
     /// Sequence numbers are saved at most this often: a crash lets in no older advertisement than that.
     private static let saveInterval = Duration.seconds(30)
 
@@ -56,7 +40,7 @@ final class PeerDirectory {
     var onOtherwiseKeyed: ((OtherwiseKeyed) -> Void)?
     /// The state of this machine's DNS-SD responder.
     private(set) var responder = ResponderState.idle
-    private var watchers: [UUID: (subject: Subject, signal: AsyncStream<Void>.Continuation)] = [:]
+    private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
     /// Waits until a record of a device comes, the same as before or another: one of each handoff that is under way,
     /// and one of each dial.
     let announcements = WaitList<String>(
@@ -185,14 +169,15 @@ final class PeerDirectory {
         save()
     }
 
-    /// A signal for every change, and one at once. Changes that nobody has looked at yet are one signal.
-    func watch(_ subject: Subject = .devices) throws(HandoffError) -> AsyncStream<Void> {
-        guard watchers.values.count(where: { $0.subject == subject }) < subject.watcherBound else {
-            throw HandoffError(.limitExceeded, "\(subject.watcherBound) commands watch already: end one of them")
+    /// A signal for every change of the devices or of the responder, and one at once. Changes that nobody has looked at
+    /// yet are one signal.
+    func watch() throws(HandoffError) -> AsyncStream<Void> {
+        guard watchers.count < Self.watcherBound else {
+            throw HandoffError(.limitExceeded, "\(Self.watcherBound) commands watch already: end one of them")
         }
         let id = UUID()
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        watchers[id] = (subject, continuation)
+        watchers[id] = continuation
         continuation.onTermination = { [weak self] _ in
             ControlLoop.execute { [weak self] in self?.watchers[id] = nil }
         }
@@ -215,7 +200,7 @@ final class PeerDirectory {
             log(state)
             let isNews = state.isUnavailable != responder.isUnavailable
             responder = state
-            if isNews { signal(.responder) }
+            if isNews { changed() }
         case .record(let instance, let interface, let txt):
             receive(.init(instance: instance, interface: interface, txt: txt))
         case .removed(let instance):
@@ -229,7 +214,7 @@ final class PeerDirectory {
     /// Saves what must survive a restart, and ends all watching.
     func stop() async {
         timer.schedule(at: nil) {}
-        for watcher in watchers.values { watcher.signal.finish() }
+        for watcher in watchers.values { watcher.finish() }
         watchers = [:]
         announcements.stop()
         save()
@@ -264,21 +249,14 @@ final class PeerDirectory {
         let freshness = replayGuard.judge(record.advertisement, unixTime: unixTime)
         // A connection may have proved the device before its first advertisement.
         if table.isProved(device) { replayGuard.prove(device) }
-        let orders = decide {
+        let (orders, lacksLists) = decide {
             $0.hear(
                 record, as: freshness, isOutdated: isOutdated, instance: instance, interface: interface, now: .now,
                 unixTime: unixTime)
         }
         for order in orders { carryOut(order) }
-        let lacksLists: Bool
-        switch freshness {
-        case .accepted, .standing: lacksLists = isOutdated
-        case .duplicate: lacksLists = false
-        case .expired, .replayed: return
-        }
+        guard let lacksLists else { return }
         announcements.wake(device.description)
-        // The device says so now, whatever it said before.
-        if lacksLists { table.note(0, of: device) }
         // If lists are apart, the same keys seal what a device says that has only one of them.
         if record.generation != current.currentKeys.id || current.state.isApart {
             onOtherwiseKeyed?(OtherwiseKeyed(device: device.description, lacksLists: lacksLists))
@@ -349,11 +327,7 @@ final class PeerDirectory {
     }
 
     /// Tells watchers to look again.
-    func changed() { signal(.devices) }
-
-    private func signal(_ subject: Subject) {
-        for watcher in watchers.values where watcher.subject == subject { watcher.signal.yield() }
-    }
+    func changed() { for watcher in watchers.values { watcher.yield() } }
 
     // MARK: The disk
 

@@ -168,20 +168,14 @@ extension Device {
         }
         peers.outdated.remove(device)
         let freshness = peers.sightings.judge(record.advertisement, unixTime: unixTime)
-        let orders = decidePeers {
+        let (orders, lacksLists) = decidePeers {
             $0.hear(
                 record, as: freshness, isOutdated: isOutdated, instance: instance, interface: 1, now: now.instant,
                 unixTime: unixTime)
         }
         for order in orders { carryOut(order) }
-        let lacksLists: Bool
-        switch freshness {
-        case .accepted, .standing: lacksLists = isOutdated
-        case .duplicate: lacksLists = false
-        case .expired, .replayed: return
-        }
+        guard let lacksLists else { return }
         for id in parties.keys.sorted(by: { $0.number < $1.number }) { hearOrigin(device, of: id) }
-        if lacksLists { peers.table.note(0, of: device) }
         if record.generation != lists.generation || lists.isApart {
             decideMembership { $0.hear(device.description, lacksLists: lacksLists) }
         }
