@@ -274,10 +274,10 @@ package final class Node {
         into connections: PeerConnections
     ) -> AdmissionControl {
         let admissionControl = AdmissionControl(
-            account, context: context, gate: gate, limits: limits, budget: connections.budget, on: ControlLoop.loop,
+            account, context: context, gate: gate, limits: limits, budget: connections.budget,
             over: connections.loops
         ) { connection in ControlLoop.task { await connections.accept(connection) } }
-        listeners.start { admissionControl.receive($0) }
+        listeners.start { socket in ControlLoop.assumeIsolated { admissionControl.receive(socket) } }
         return admissionControl
     }
 }

@@ -243,7 +243,8 @@ struct GateAttacks {
             try visit.send(Array(hello(nil).prefix(60)))
             let reaction = try await visit.reaction(
                 within: defence.isOn ? .seconds(60) : deadline + .seconds(1))
-            return Outcome(succeeds: reaction == .waits && door.admissionControl.waitingCount == 1)
+            let isCounted = await door.admissionControl.waitingCount == 1
+            return Outcome(succeeds: reaction == .waits && isCounted)
         }
         try await attack("so many halves from one address that no other gets in") { defence in
             var limits = NodeLimits()
@@ -258,7 +259,7 @@ struct GateAttacks {
                 try visit.send(half)
                 visits.append(visit)
             }
-            try await eventually("as many wait as may") { door.admissionControl.waitingCount == bound }
+            try await eventually("as many wait as may") { await door.admissionControl.waitingCount == bound }
             // Somebody else, whose first message comes in two pieces.
             let honest = try await door.connect(to: .ipv6Loopback)
             let hello = try hello(nil)

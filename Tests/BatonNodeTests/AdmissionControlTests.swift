@@ -35,7 +35,6 @@ struct AdmissionControlTests {
 
     /// A listener with the door behind it, and who has come in.
     private final class Door: Sendable {
-        private let loop = EventLoop(name: "door")
         private let listener: Listener
         let admissionControl: AdmissionControl
         let admitted: AsyncStream<Connection>
@@ -46,19 +45,23 @@ struct AdmissionControlTests {
         ) throws {
             let (admitted, continuation) = AsyncStream<Connection>.makeStream()
             self.admitted = admitted
-            let admissionControl = AdmissionControl(account, context: context, gate: gate, limits: limits, on: loop) {
+            let admissionControl = AdmissionControl(
+                account, context: context, gate: gate, limits: limits,
+                over: EventLoopGroup(name: "door", count: 1)
+            ) {
                 continuation.yield($0)
             }
             self.admissionControl = admissionControl
-            listener = try Listener.onAllAddresses(port: 0, on: loop)
-            listener.start { admissionControl.receive($0) }
+            listener = try Listener.onAllAddresses(port: 0, on: ControlLoop.loop)
+            listener.start { socket in ControlLoop.assumeIsolated { admissionControl.receive(socket) } }
         }
 
         deinit { listener.close() }
 
         func connect() async throws -> Socket {
             let port = try #require(listener.localAddress.port)
-            return try await Socket.connect(to: .ip(.ipv4Loopback, port: port), on: loop, timeout: .seconds(30))
+            return try await Socket.connect(
+                to: .ip(.ipv4Loopback, port: port), on: ControlLoop.loop, timeout: .seconds(30))
         }
     }
 
@@ -121,7 +124,7 @@ struct AdmissionControlTests {
             try await eventually("it is answered", within: .seconds(60)) {
                 if case .bytes? = try? socket.read(into: scratch) { true } else { false }
             }
-            try await eventually("nobody waits", within: .seconds(60)) { door.admissionControl.waitingCount == 0 }
+            try await eventually("nobody waits", within: .seconds(60)) { await door.admissionControl.waitingCount == 0 }
             // However little comes now is heard at once: this is the header of no record.
             try send([0, 0, 0, 0, 0], on: socket)
             _ = try await Self.answer(on: socket)
@@ -167,7 +170,7 @@ struct AdmissionControlTests {
             #expect(try await Self.answer(on: socket) == 0)
         }
         // The last one sees its connection closed a moment before it is counted no more.
-        try await eventually("nobody waits", within: .seconds(60)) { door.admissionControl.waitingCount == 0 }
+        try await eventually("nobody waits", within: .seconds(60)) { await door.admissionControl.waitingCount == 0 }
     }
 
     @Test("So many bytes of a first message are waited for, and with one more it is too long")
@@ -179,15 +182,15 @@ struct AdmissionControlTests {
             let rest = NodeLimits().firstMessageBytes - 1 - start.count
             #expect(NodeLimits().firstMessageBytes == 16 << 10)
             try send(start + [UInt8](repeating: 0, count: rest), on: socket)
-            try await eventually("it waits", within: .seconds(60)) { door.admissionControl.waitingCount == 1 }
+            try await eventually("it waits", within: .seconds(60)) { await door.admissionControl.waitingCount == 1 }
             // Another one has come and gone meanwhile, which takes the door at least as long as reading on would.
             let other = try await door.connect()
             try send(Array("GET /".utf8), on: other)
             #expect(try await Self.answer(on: other) == 0)
-            #expect(door.admissionControl.waitingCount == 1)
+            #expect(await door.admissionControl.waitingCount == 1)
             try send([0], on: socket)
             #expect(try await Self.answer(on: socket) == 0)
-            try await eventually("nobody waits", within: .seconds(60)) { door.admissionControl.waitingCount == 0 }
+            try await eventually("nobody waits", within: .seconds(60)) { await door.admissionControl.waitingCount == 0 }
         }
     }
 
@@ -220,17 +223,19 @@ struct AdmissionControlTests {
             let socket = try await door.connect()
             try send(half, on: socket)
             waiting.append(socket)
-            try await eventually("it waits", within: .seconds(60)) { door.admissionControl.waitingCount == number }
+            try await eventually("it waits", within: .seconds(60)) {
+                await door.admissionControl.waitingCount == number
+            }
         }
         let oneMore = try await door.connect()
         try send(half, on: oneMore)
         #expect(try await Self.answer(on: oneMore) == 0)
-        #expect(door.admissionControl.waitingCount == NodeLimits().pendingConnectionsPerAddress)
+        #expect(await door.admissionControl.waitingCount == NodeLimits().pendingConnectionsPerAddress)
         waiting.removeFirst().close()
         try await eventually("one has gone", within: .seconds(60)) {
-            door.admissionControl.waitingCount == NodeLimits().pendingConnectionsPerAddress - 1
+            await door.admissionControl.waitingCount == NodeLimits().pendingConnectionsPerAddress - 1
         }
-        door.admissionControl.close()
+        await door.admissionControl.close()
 
         var limits = NodeLimits()
         #expect(limits.admissionDeadline == .seconds(5))
@@ -240,7 +245,7 @@ struct AdmissionControlTests {
         let socket = try await brief.connect()
         try send(half, on: socket)
         #expect(try await Self.answer(on: socket) == 0)
-        try await eventually("nobody waits", within: .seconds(60)) { brief.admissionControl.waitingCount == 0 }
+        try await eventually("nobody waits", within: .seconds(60)) { await brief.admissionControl.waitingCount == 0 }
     }
 
     @Test("Each of those who wait has all of its time and no more, whoever came before and whoever has gone")
@@ -260,7 +265,7 @@ struct AdmissionControlTests {
                 // The first, whose time it is that is looked at next, and one in the middle do not stay.
                 if number % 3 == 1 {
                     try await eventually("it waits, or its time is over", within: .seconds(60)) {
-                        door.admissionControl.waitingCount > 0 || clock.now - began > limits.admissionDeadline
+                        await door.admissionControl.waitingCount > 0 || clock.now - began > limits.admissionDeadline
                     }
                     socket.close()
                     continue
@@ -277,7 +282,7 @@ struct AdmissionControlTests {
             }
             try await group.waitForAll()
         }
-        try await eventually("nobody waits", within: .seconds(60)) { door.admissionControl.waitingCount == 0 }
+        try await eventually("nobody waits", within: .seconds(60)) { await door.admissionControl.waitingCount == 0 }
     }
 
     @Test("Those who say half of it are bounded in all as well")
@@ -294,31 +299,33 @@ struct AdmissionControlTests {
             let socket = try await door.connect()
             try send(half, on: socket)
             waiting.append(socket)
-            try await eventually("it waits", within: .seconds(60)) { door.admissionControl.waitingCount == number }
+            try await eventually("it waits", within: .seconds(60)) {
+                await door.admissionControl.waitingCount == number
+            }
         }
         let oneMore = try await door.connect()
         try send(half, on: oneMore)
         #expect(try await Self.answer(on: oneMore) == 0)
-        #expect(door.admissionControl.waitingCount == limits.pendingConnections)
+        #expect(await door.admissionControl.waitingCount == limits.pendingConnections)
         waiting.removeFirst().close()
         try await eventually("one has gone", within: .seconds(60)) {
-            door.admissionControl.waitingCount == limits.pendingConnections - 1
+            await door.admissionControl.waitingCount == limits.pendingConnections - 1
         }
         let next = try await door.connect()
         try send(half, on: next)
         try await eventually("another waits", within: .seconds(60)) {
-            door.admissionControl.waitingCount == limits.pendingConnections
+            await door.admissionControl.waitingCount == limits.pendingConnections
         }
-        door.admissionControl.close()
+        await door.admissionControl.close()
     }
 
     @Test("A door that is closed keeps nobody waiting")
     func closed() async throws {
         let socket = try await door.connect()
         try send(Array(try hello(token).prefix(40)), on: socket)
-        try await eventually("it waits", within: .seconds(60)) { door.admissionControl.waitingCount == 1 }
-        door.admissionControl.close()
+        try await eventually("it waits", within: .seconds(60)) { await door.admissionControl.waitingCount == 1 }
+        await door.admissionControl.close()
         #expect(try await Self.answer(on: socket) == 0)
-        try await eventually("nobody waits", within: .seconds(60)) { door.admissionControl.waitingCount == 0 }
+        try await eventually("nobody waits", within: .seconds(60)) { await door.admissionControl.waitingCount == 0 }
     }
 }

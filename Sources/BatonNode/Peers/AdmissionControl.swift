@@ -17,23 +17,19 @@ import BatonTransport
 ///
 /// One timer serves all pending connections, since arming a Dispatch timer for each costs more than the rest of the
 /// check.
-final class AdmissionControl: Sendable {
-    private struct Waiting {
-        var connections: [ObjectIdentifier: (connection: PendingConnection, until: Instant)] = [:]
-        var places: Places<ObjectIdentifier, IPAddress>
-        /// Armed for the earliest deadline, or for one of a connection that is gone. Made when it is first needed.
-        var deadline: Timer?
-    }
-
-    private let loop: EventLoop
+@ControlLoop
+final class AdmissionControl {
     private let account: CurrentAccount
     private let context: TLSContext
     private let gate: GateKeeper?
-    private let loops: EventLoopGroup?
+    private let loops: EventLoopGroup
     private let limits: NodeLimits
     private let budget: ReceiveBudget?
-    private let waiting: Lock<Waiting>
-    private let admitted: @Sendable (Connection) -> Void
+    private let admitted: @ControlLoop @Sendable (Connection) -> Void
+    private var pending: [ObjectIdentifier: (connection: PendingConnection, until: Instant)] = [:]
+    private var places: Places<ObjectIdentifier, IPAddress>
+    /// Armed for the earliest deadline, or for one of a connection that is gone.
+    private var timer = DeadlineTimer()
 
     /// - Parameters:
     ///   - context: has the gate.
@@ -41,15 +37,13 @@ final class AdmissionControl: Sendable {
     ///     `nil`, the default, leaves all to TLS.
     ///   - limits: how many may wait and for how long, and those of the connections.
     ///   - budget: what all connections share for what they receive.
-    ///   - loop: that of the listeners.
-    ///   - loops: where the connections go on, in turn; `nil`, the default, leaves them on the first loop.
-    ///   - admitted: gets each connection that was let in, not started yet; on any loop.
-    init(
+    ///   - loops: where the connections go on, in turn.
+    ///   - admitted: gets each connection that was let in, not started yet.
+    nonisolated init(
         _ account: CurrentAccount, context: TLSContext, gate: GateKeeper? = nil, limits: NodeLimits = NodeLimits(),
-        budget: ReceiveBudget? = nil, on loop: EventLoop, over loops: EventLoopGroup? = nil,
-        admitted: @escaping @Sendable (Connection) -> Void
+        budget: ReceiveBudget? = nil, over loops: EventLoopGroup,
+        admitted: @escaping @ControlLoop @Sendable (Connection) -> Void
     ) {
-        self.loop = loop
         self.loops = loops
         self.account = account
         self.context = context
@@ -57,47 +51,37 @@ final class AdmissionControl: Sendable {
         self.limits = limits
         self.budget = budget
         self.admitted = admitted
-        waiting = Lock(
-            Waiting(
-                places: Places(bound: limits.pendingConnections, boundPerHost: limits.pendingConnectionsPerAddress)))
+        places = Places(bound: limits.pendingConnections, boundPerHost: limits.pendingConnectionsPerAddress)
     }
 
     /// The number of pending connections.
-    var waitingCount: Int { waiting.withLock { $0.connections.count } }
+    var waitingCount: Int { pending.count }
 
     /// Checks a connection that was just accepted. Never blocks.
+    ///
+    /// - Parameter socket: on the control loop.
     func receive(_ socket: Socket) {
         let connection = PendingConnection(socket, context, gate, bound: limits.firstMessageBytes)
         guard !decide(connection) else { return }
         guard add(connection) else { return socket.close() }
-        socket.start(onReadable: { [weak self] in _ = self?.decide(connection) }, onWritable: {})
+        socket.start(
+            onReadable: { [weak self] in ControlLoop.assumeIsolated { _ = self?.decide(connection) } }, onWritable: {})
     }
 
     /// Closes all pending connections.
     func close() {
-        close(waiting.withLock { $0.connections.values.map(\.connection) })
+        for (connection, _) in pending.values { reject(connection) }
     }
 
     /// Closes the connections whose deadline has passed, and arms the timer for the next.
     private func closeExpired() {
         let now = Instant.now
-        close(
-            waiting.withLock { waiting in
-                let next = waiting.connections.values.map(\.until).filter { $0 > now }.min()
-                if let next { waiting.deadline?.schedule(at: next.nanoseconds) }
-                return waiting.connections.values.filter { $0.until <= now }.map(\.connection)
-            })
+        for (connection, until) in pending.values where until <= now { reject(connection) }
+        arm()
     }
 
-    private func close(_ connections: [PendingConnection]) {
-        guard !connections.isEmpty else { return }
-        loop.execute {
-            // An admitted connection has another owner by now.
-            for connection in connections
-            where self.waiting.withLock({ $0.connections[ObjectIdentifier(connection)] != nil }) {
-                self.reject(connection)
-            }
-        }
+    private func arm() {
+        timer.schedule(at: pending.values.map(\.until).min()) { [weak self] in self?.closeExpired() }
     }
 
     /// Reads what has come, and admits or closes the connection if that is enough.
@@ -118,7 +102,7 @@ final class AdmissionControl: Sendable {
     }
 
     private func admit(_ connection: PendingConnection, _ session: sending TLSSession) {
-        let loop = loops?.next() ?? loop
+        let loop = loops.next()
         guard let socket = try? connection.socket.moved(to: loop) else { return reject(connection) }
         remove(connection)
         admitted(
@@ -133,30 +117,23 @@ final class AdmissionControl: Sendable {
     }
 
     private func add(_ connection: PendingConnection) -> Bool {
-        waiting.withLock { waiting in
-            let key = ObjectIdentifier(connection)
-            guard waiting.places.enter(key, of: connection.address.map { [$0] } ?? []) else { return false }
-            let until = Instant.now + limits.admissionDeadline
-            waiting.connections[key] = (connection, until)
-            // All have the same deadline, so an armed timer is early enough.
-            let deadline = waiting.deadline ?? Timer(on: loop) { [weak self] in self?.closeExpired() }
-            waiting.deadline = deadline
-            if !deadline.isScheduled { deadline.schedule(at: until.nanoseconds) }
-            return true
-        }
+        let key = ObjectIdentifier(connection)
+        guard places.enter(key, of: connection.address.map { [$0] } ?? []) else { return false }
+        pending[key] = (connection, .now + limits.admissionDeadline)
+        // All have the same deadline, so a timer that is armed for an earlier one is early enough.
+        if pending.count == 1 { arm() }
+        return true
     }
 
     private func remove(_ connection: PendingConnection) {
-        waiting.withLock { waiting in
-            waiting.connections[ObjectIdentifier(connection)] = nil
-            waiting.places.leave(ObjectIdentifier(connection))
-        }
+        pending[ObjectIdentifier(connection)] = nil
+        places.leave(ObjectIdentifier(connection))
     }
 }
 
 /// A connection whose first message is not complete yet.
 ///
-/// Used only on the loop that accepted it.
+/// Used only on the control loop.
 private final class PendingConnection: @unchecked Sendable {  // reason: confined to one loop, as said above
     enum Verdict {
         case unclear

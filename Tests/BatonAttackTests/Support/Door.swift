@@ -12,7 +12,6 @@ import Testing
 
 /// The door of a node with a real socket: whoever is let in is served as far as the handshake.
 final class Door: Sendable {
-    private let loop = EventLoop(name: "door")
     private let listener: Listener
     let admissionControl: AdmissionControl
 
@@ -24,7 +23,8 @@ final class Door: Sendable {
         limits: NodeLimits = NodeLimits()
     ) throws {
         admissionControl = AdmissionControl(
-            CurrentAccount(device.account), context: context, gate: gate, limits: limits, on: loop
+            CurrentAccount(device.account), context: context, gate: gate, limits: limits,
+            over: EventLoopGroup(name: "door", count: 1)
         ) { connection in
             // Until it has ended somebody has to hold it.
             Task {
@@ -32,18 +32,20 @@ final class Door: Sendable {
                 await connection.ended()
             }
         }
-        listener = try Listener.onAllAddresses(port: 0, on: loop)
-        listener.start { [admissionControl] in admissionControl.receive($0) }
+        listener = try Listener.onAllAddresses(port: 0, on: ControlLoop.loop)
+        listener.start { [admissionControl] socket in
+            ControlLoop.assumeIsolated { admissionControl.receive(socket) }
+        }
     }
 
     deinit {
-        admissionControl.close()
+        ControlLoop.execute { [admissionControl] in admissionControl.close() }
         listener.close()
     }
 
     /// Connects as a stranger does.
     func connect(to address: IPAddress = .ipv4Loopback) async throws -> Visit {
-        try await Visit(port: try #require(listener.localAddress.port), at: address, of: self, on: loop)
+        try await Visit(port: try #require(listener.localAddress.port), at: address, of: self, on: ControlLoop.loop)
     }
 }
 
