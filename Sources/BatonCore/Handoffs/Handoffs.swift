@@ -89,7 +89,8 @@ package struct Handoffs<W: World>: Sendable {
     package static var boundHeld: Int { 128 }
 
     /// How long a cancelled step may take to end: 10 s. A disk that hangs takes no longer.
-    private let cancelGrace: Duration
+    private static var cancelGrace: Duration { .seconds(10) }
+
     private var now = Instant(nanoseconds: 0)
     /// The oldest first.
     private(set) var handoffs: [Handoff<W>] = []
@@ -98,9 +99,7 @@ package struct Handoffs<W: World>: Sendable {
     private var lastNumber: UInt64 = 0
     private var effects: [Effect] = []
 
-    package init(cancelGrace: Duration = .seconds(10)) {
-        self.cancelGrace = cancelGrace
-    }
+    package init() {}
 
     // MARK: Time
 
@@ -168,7 +167,7 @@ package struct Handoffs<W: World>: Sendable {
         guard let handoff = self[id] else { return }
         if handoff.holding != nil, handoff.application == nil { return effects.append(.interrupt(id)) }
         if case .cancelled = handoff.fate { return }
-        let fate = Handoff<W>.Fate.cancelled(stopping ?? failure, until: now + cancelGrace)
+        let fate = Handoff<W>.Fate.cancelled(stopping ?? failure, until: now + Self.cancelGrace)
         change(id) { $0.fate = fate }
         if handoff.mayEnd { effects.append(.interrupt(id)) }
     }

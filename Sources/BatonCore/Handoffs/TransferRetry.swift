@@ -22,7 +22,7 @@ package struct TransferRetry: Sendable {
     /// The shortest time between two attempts, however often the device announces itself: 100 ms.
     package static let shortestGap: Duration = .milliseconds(100)
     /// How long nothing may come of a document before it is looked whether both ends of the connection are still where
-    /// they were, and how often: 500 ms.
+    /// they were: 500 ms.
     package static let stallPatience: Duration = .milliseconds(500)
 
     /// What to do about an error.

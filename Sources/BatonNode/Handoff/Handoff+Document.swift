@@ -152,14 +152,9 @@ extension Handoff {
     /// keep such a connection for long. Returns when it is cancelled.
     private func leaveStalled(_ connection: Connection, _ progress: TransferReport) async {
         let start = Instant.now
-        while !Task.isCancelled {
-            await connections.awaitAnnouncement(of: plan.origin.id, atMost: TransferRetry.stallPatience)
-            // The last bytes may have been on their way when the connection broke.
-            let rest = TransferRetry.stallPatience - min(progress.stillness, .now - start)
-            if rest > .zero {
-                guard (try? await Alarm.sleep(for: rest)) != nil else { return }
-                guard progress.stillness >= TransferRetry.stallPatience else { continue }
-            }
+        // The last bytes may have been on their way when the connection broke.
+        while (try? await Alarm.sleep(for: TransferRetry.stallPatience / 4)) != nil {
+            guard min(progress.stillness, .now - start) >= TransferRetry.stallPatience else { continue }
             let isThere = connections.isWhereAnnounced(connection, plan.origin.id)
             guard isThere else { return await connection.abort() }
         }

@@ -129,7 +129,7 @@ final class Handoff {
     private func wait(_ pause: Duration, before next: HandoffTable.Core.Step) async throws(HandoffError) {
         var rest = pause
         if next.mayComeEarly {
-            await connections.awaitAnnouncement(of: plan.origin.id, atMost: pause)
+            await connections.directory.announcements.wait(for: plan.origin.id, atMost: pause)
             rest = TransferRetry.shortestGap
         }
         do {

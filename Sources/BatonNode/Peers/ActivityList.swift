@@ -33,25 +33,17 @@ extension Connection {
 extension WireActivitySummary {
     /// The activity, cut to the fields that a listing shows; nil if it is no activity at all.
     ///
-    /// At most 1.5 KiB: made of the fields that this version knows, so that nothing else is kept or handed on.
+    /// At most 1.5 KiB: fields that this version does not know are neither kept nor handed on.
     var bounded: WireActivitySummary? {
         guard id.count == ActivityID.size, !type.isEmpty, type.utf8.count <= AdvertisedActivity.maximumTypeCount else {
             return nil
         }
-        return .with {
-            $0.id = id
-            $0.kind = kind
-            $0.type = type
-            $0.title = title.beginning(bytes: OfferedActivity.titleBound)
-            $0.documentSize = documentSize
-            $0.since = since
-            $0.supportsContinuationStreams = supportsContinuationStreams
-            $0.hasWebPage_p = hasWebPage_p
-            $0.exclusive = exclusive
-            if teamTag.count == TeamTag.count { $0.teamTag = teamTag }
-            $0.version = version
-            $0.identity = identity
-        }
+        var bounded = self
+        bounded.unknownFields = UnknownStorage()
+        bounded.title = title.beginning(bytes: OfferedActivity.titleBound)
+        if teamTag.count != TeamTag.count { bounded.teamTag = Data() }
+        bounded.identity = identity
+        return bounded
     }
 
     /// Which document it is; what is told of that has to be of the right length.

@@ -122,11 +122,6 @@ final class PeerConnections {
         return HandoffError(.limitExceeded, sentence)
     }
 
-    /// Waits until a device announces itself, at most for a time.
-    func awaitAnnouncement(of device: String, atMost pause: Duration) async {
-        await directory.announcements.wait(for: device, atMost: pause)
-    }
-
     /// Whether a connection leads from an address that this device has to one that the other device has announced.
     func isWhereAnnounced(_ connection: Connection, _ device: String) -> Bool {
         if let here = connection.localAddress.ipAddress, !here.isLoopback,
