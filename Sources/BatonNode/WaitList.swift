@@ -7,7 +7,7 @@ import BatonEventLoop
 final class WaitList<Key: Hashable & Sendable> {
     enum Outcome {
         case woken
-        /// The time was over, the task was cancelled, or the list was stopped.
+        /// The time was over, or the task was cancelled.
         case ended
         /// As many tasks wait as may.
         case refused
@@ -38,10 +38,5 @@ final class WaitList<Key: Hashable & Sendable> {
     /// Ends the waits under a key.
     func wake(_ key: Key) {
         for wait in waiting.values where wait.key == key { wait.outcome.decide(.woken) }
-    }
-
-    /// Ends every wait.
-    func stop() {
-        for wait in waiting.values { wait.outcome.decide(.ended) }
     }
 }

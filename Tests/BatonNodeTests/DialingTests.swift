@@ -203,6 +203,5 @@ extension PeerDirectory {
     fileprivate func hear(_ advertisement: Advertisement, with keys: GenerationKeys) {
         let heard = HeardAdvertisement(advertisement, under: keys.id, undialled: [.invalid])
         decide { $0.receive(heard, instance: "instance", interface: 1, now: .now, unixTime: 1) }
-        announcements.wake(advertisement.device.description)
     }
 }

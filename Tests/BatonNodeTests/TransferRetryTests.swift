@@ -119,8 +119,8 @@ struct TransferRetryTests {
         #expect(smaller.note(10, .connectionLost, start + .seconds(700)) != .giveUp)
     }
 
-    @Test("A device that is heard ends the pause at once, another does not")
-    func heard() async throws {
+    @Test("A wait ends when its key is woken, and not with another")
+    func woken() async throws {
         let waits = WaitList<String>(bound: 2, boundPerKey: 1)
         let waiting = Task { await waits.wait(for: "laptop", atMost: .seconds(3600)) }
         let other = Task { await waits.wait(for: "phone", atMost: .seconds(3600)) }

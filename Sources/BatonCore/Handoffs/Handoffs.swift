@@ -29,7 +29,7 @@ package struct Handoffs<W: World>: Sendable {
         case fetch(TransferRetry)
         /// Makes sure that the origin knows a claim: the one that is held or, if it forgot that, a new one.
         case renew(Absence)
-        /// Waits so long, or less if the origin announces itself and the next step ``mayComeEarly``.
+        /// Waits so long.
         case wait(Duration, then: Step)
         /// Tells the origin that the activity is continued, and waits for its answer. For an exclusive activity this
         /// commits the claim. It was asked for first at this time.
@@ -44,10 +44,6 @@ package struct Handoffs<W: World>: Sendable {
         case fail(W.Failure)
         /// Releases the claim, if one is held.
         case release(because: W.Failure?)
-
-        /// Whether the step may come as soon as its origin announces itself. A document that changes, or that its
-        /// origin has no place for, is fetched after the whole pause.
-        package var mayComeEarly: Bool { if case .fetch = self { false } else { true } }
     }
 
     /// A device that has gone and is waited for.
@@ -292,7 +288,7 @@ package struct Handoffs<W: World>: Sendable {
         case .waitForPlace(let end):
             // A place is asked for again and again, and that is told once.
             if case .waitForPlace = before {} else { pause(end - now) }
-            go(id, to: .wait(TransferRetry.pause, then: .fetch(fetching)))
+            go(id, to: .wait(TransferRetry.placePause, then: .fetch(fetching)))
         case .waitForDevice(let end):
             pause(end - now)
             go(id, to: .renew(Absence(fetching: fetching, end: end, cause: failure)))

@@ -15,12 +15,12 @@ package struct TransferRetry: Sendable {
     /// How often in a row an attempt may end that has told of older copies before a byte came: 2. The next one does
     /// without copies, because each reads them again.
     package static let tellingLimit = 2
-    /// The time between two attempts to reach the device: 500 ms. A device that announces itself is tried at once.
-    package static let pause: Duration = .milliseconds(500)
+    /// The time between two attempts to reach the device: 200 ms.
+    package static let pause: Duration = .milliseconds(200)
+    /// The time between two attempts to get a place at the device: 500 ms.
+    package static let placePause: Duration = .milliseconds(500)
     /// The longest time for a document that changes to come to rest, before it is asked what it is: 2 s.
     package static let longestRest: Duration = .seconds(2)
-    /// The shortest time between two attempts, however often the device announces itself: 100 ms.
-    package static let shortestGap: Duration = .milliseconds(100)
     /// How long nothing may come of a document before it is looked whether both ends of the connection are still where
     /// they were: 500 ms.
     package static let stallPatience: Duration = .milliseconds(500)
@@ -112,7 +112,7 @@ package struct TransferRetry: Sendable {
             // A device that has sent nothing yet has one transfer too many. Else the places are those of transfers
             // that were cut as this one was, and which the device has not given up yet.
             firstFailure = firstFailure ?? now
-            return bytes > 0 && now + Self.pause < end ? .waitForPlace(until: end) : .giveUp
+            return bytes > 0 && now + Self.placePause < end ? .waitForPlace(until: end) : .giveUp
         case .unoffered, .final: return .giveUp
         }
     }

@@ -105,8 +105,7 @@ final class Handoff {
             case .fetch(let fetching):
                 return try await retelling { () throws(HandoffError) in try await fetch(fetching) }
             case .renew: try await retelling { () throws(HandoffError) in try await renewClaim() }
-            case .wait(let pause, let next):
-                try await retelling { () throws(HandoffError) in try await wait(pause, before: next) }
+            case .wait(let pause, _): try await retelling { () throws(HandoffError) in try await wait(pause) }
             case .commit: try await reportContinued()
             case .deliver: return .delivered(to: try await deliver())
             case .hold:
@@ -126,14 +125,9 @@ final class Handoff {
         }
     }
 
-    private func wait(_ pause: Duration, before next: HandoffTable.Core.Step) async throws(HandoffError) {
-        var rest = pause
-        if next.mayComeEarly {
-            await connections.directory.announcements.wait(for: plan.origin.id, atMost: pause)
-            rest = TransferRetry.shortestGap
-        }
+    private func wait(_ pause: Duration) async throws(HandoffError) {
         do {
-            try await Alarm.sleep(for: rest)
+            try await Alarm.sleep(for: pause)
         } catch {
             throw HandoffError(.cancelled, "the handoff was cancelled")
         }

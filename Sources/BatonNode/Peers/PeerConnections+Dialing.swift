@@ -11,6 +11,8 @@ import BatonTransport
 extension PeerConnections {
     /// How often in a row a device may have moved before dialling it is given up: 8.
     nonisolated static let moveLimit = 8
+    /// How often it is looked whether a device that is being dialled has moved: each 100 ms.
+    private nonisolated static let moveCheck = Duration.milliseconds(100)
 
     func dial(_ device: String) async throws(HandoffError) -> Connection {
         guard !isStopped else { throw HandoffError(.cancelled, "the node is stopping") }
@@ -66,11 +68,7 @@ extension PeerConnections {
 
     /// Waits until a device is announced elsewhere, or until the task is cancelled.
     private func awaitMove(of peer: Peer) async {
-        while !Task.isCancelled, moved(peer) == nil {
-            let outcome = await directory.announcements.wait(
-                for: peer.device.description, atMost: limits.dialDeadline)
-            if case .refused = outcome { try? await Alarm.sleep(for: limits.dialDeadline) }
-        }
+        while moved(peer) == nil, (try? await Alarm.sleep(for: Self.moveCheck)) != nil {}
     }
 
     /// A device as it is announced now, if that is elsewhere.

@@ -41,10 +41,6 @@ final class PeerDirectory {
     /// The state of this machine's DNS-SD responder.
     private(set) var responder = ResponderState.idle
     private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
-    /// Waits until a record of a device comes, the same as before or another: one of each handoff that is under way,
-    /// and one of each dial.
-    let announcements = WaitList<String>(
-        bound: HandoffTable.bound + LinkLimits().dials, boundPerKey: HandoffTable.bound + 1)
     /// When watchers look again in any case.
     private var nextReminder: Instant?
     private var nextSave: Instant?
@@ -216,7 +212,6 @@ final class PeerDirectory {
         timer.schedule(at: nil) {}
         for watcher in watchers.values { watcher.finish() }
         watchers = [:]
-        announcements.stop()
         save()
         while isWriting {
             await withCheckedContinuation { continuation in
@@ -256,7 +251,6 @@ final class PeerDirectory {
         }
         for order in orders { carryOut(order) }
         guard let lacksLists else { return }
-        announcements.wake(device.description)
         // If lists are apart, the same keys seal what a device says that has only one of them.
         if record.generation != current.currentKeys.id || current.state.isApart {
             onOtherwiseKeyed?(OtherwiseKeyed(device: device.description, lacksLists: lacksLists))
@@ -310,7 +304,6 @@ final class PeerDirectory {
         let turns = outdated.receive(
             record, instance: instance, interface: interface, now: .now, unixTime: unixTime)
         scheduleSave()
-        announcements.wake(record.device.description)
         for device in turns { onOtherwiseKeyed?(OtherwiseKeyed(device: device.description, lacksLists: true)) }
     }
 

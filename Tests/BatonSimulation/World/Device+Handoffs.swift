@@ -15,7 +15,6 @@ struct Party {
     /// The outcome of the step under way if it is ended early.
     var early: Handoffs<Contents>.Outcome?
     var isHeld = false
-    var isWaitingForDevice = false
     var claim: ClaimID?
     /// The connection on which the claim was presented last.
     var wire: Wire?
@@ -28,7 +27,7 @@ struct Party {
     /// Begins a step, or ends the one under way.
     mutating func go(early: Handoffs<Contents>.Outcome?) {
         step += 1
-        (asked, self.early, isHeld, isWaitingForDevice) = (nil, early, false, false)
+        (asked, self.early, isHeld) = (nil, early, false)
     }
 }
 
@@ -92,10 +91,6 @@ extension Device {
         if !ids.isEmpty { interrupt(ids[choice % ids.count]) }
     }
 
-    func hearOrigin(_ origin: DeviceID, of id: HandoffID) {
-        if let party = parties[id], party.origin == origin, party.isWaitingForDevice { interrupt(id) }
-    }
-
     func carryOut(_ effect: Handoffs<Contents>.Effect) {
         switch effect {
         case .perform(let id, let step): perform(step, of: id)
@@ -149,9 +144,8 @@ extension Device {
             later(.milliseconds(1), .prepared(content))
         case .fetch: fetch(id, number)
         case .renew: renew(id, number)
-        case .wait(let time, let next):
+        case .wait(let time, _):
             parties[id]?.early = .done
-            parties[id]?.isWaitingForDevice = next.mayComeEarly
             later(time, .done)
         case .commit: commit(id, number)
         case .deliver:

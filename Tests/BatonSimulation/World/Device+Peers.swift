@@ -175,7 +175,6 @@ extension Device {
         }
         for order in orders { carryOut(order) }
         guard let lacksLists else { return }
-        for id in parties.keys.sorted(by: { $0.number < $1.number }) { hearOrigin(device, of: id) }
         if record.generation != lists.generation || lists.isApart {
             decideMembership { $0.hear(device.description, lacksLists: lacksLists) }
         }
