@@ -22,30 +22,28 @@ package struct OutdatedDevices {
     /// Devices that had a turn and are remembered for that, under 100 bytes each; the oldest is forgotten first.
     package static var servedBound: Int { 256 }
 
-    private enum State {
-        /// Its advertisement counts until the end.
-        case waiting(Peer, end: Instant)
-        case turn(Peer, since: Instant)
-        /// Only the turn that it had is remembered.
-        case gone
+    private struct Entry {
+        let device: DeviceID
+        /// Nil if only the turn that it had is remembered.
+        var peer: Peer?
+        /// When its turn began; nil if it waits.
+        var turn: Instant?
+        /// While it waits, its advertisement counts until then.
+        var end: Instant
+        var isServed = false
 
-        /// A device that has its turn.
-        var turn: Peer? { if case .turn(let peer, _) = self { peer } else { nil } }
-        var peer: Peer? {
-            switch self {
-            case .waiting(let peer, _), .turn(let peer, _): peer
-            case .gone: nil
-            }
-        }
+        var isWaiting: Bool { peer != nil && turn == nil }
+
+        mutating func clear() { (peer, turn) = (nil, nil) }
     }
 
     /// In the order of their turns: new devices as they came, then those that had one, as it began.
-    private var line: [(device: DeviceID, state: State, isServed: Bool)] = []
+    private var line: [Entry] = []
 
     package init() {}
 
     /// A device that has its turn.
-    package subscript(device: DeviceID) -> Peer? { line.first { $0.device == device }?.state.turn }
+    package subscript(device: DeviceID) -> Peer? { line.first { $0.device == device && $0.turn != nil }?.peer }
 
     /// Takes an advertisement that was opened with older keys.
     ///
@@ -57,7 +55,7 @@ package struct OutdatedDevices {
         expire(at: now)
         let device = record.device
         let place = line.firstIndex { $0.device == device }
-        let before = place.flatMap { line[$0].state.peer }
+        let before = place.flatMap { line[$0].peer }
         var turns: [DeviceID] = []
         // Somebody else may send again what a device said before.
         if !(before?.record.map { record.advertisement.isOlder(than: $0.advertisement) } ?? false) {
@@ -66,18 +64,19 @@ package struct OutdatedDevices {
             (peer.record, peer.isOutdated) = (record, true)
             peer.instances = [instance]
             peer.lastInterfaces.insert(interface)
-            if let place, case .turn(_, let since) = line[place].state {
-                line[place].state = .turn(peer, since: since)
-                turns.append(device)
+            let end = now + .seconds(Int(record.content.timeToLive))
+            if let place, before != nil {
+                (line[place].peer, line[place].end) = (peer, end)
+                if line[place].turn != nil { turns.append(device) }
             } else {
-                let state = State.waiting(peer, end: now + .seconds(Int(record.content.timeToLive)))
-                if let place, before != nil { line[place].state = state } else { lineUp(peer, as: state, at: place) }
+                lineUp(peer, until: end, at: place)
             }
         }
-        while line.count(where: { $0.state.turn != nil }) < Self.bound, let (place, peer) = waiting.first {
-            line.remove(at: place)
-            line.append((peer.device, .turn(peer, since: now), isServed: true))
-            turns.append(peer.device)
+        while line.count(where: { $0.turn != nil }) < Self.bound, let place = waiting.first {
+            var next = line.remove(at: place)
+            (next.turn, next.isServed) = (now, true)
+            line.append(next)
+            turns.append(next.device)
         }
         if line.count(where: \.isServed) > Self.servedBound, let first = firstServed { line[first].isServed = false }
         return turns
@@ -85,42 +84,36 @@ package struct OutdatedDevices {
 
     /// It is known by now, or of the account no more.
     package mutating func remove(_ device: DeviceID) {
-        for place in line.indices where line[place].device == device { line[place].state = .gone }
+        for place in line.indices where line[place].device == device { line[place].clear() }
     }
 
     private var firstServed: Int? { line.firstIndex(where: \.isServed) }
 
-    private var waiting: [(place: Int, peer: Peer)] {
-        line.enumerated().compactMap { if case .waiting(let peer, _) = $1.state { ($0, peer) } else { nil } }
-    }
+    private var waiting: [Int] { line.indices.filter { line[$0].isWaiting } }
 
     /// Ends the turns that are over, and forgets what counts no longer.
     private mutating func expire(at now: Instant) {
-        for place in line.indices {
-            switch line[place].state {
-            case .turn(_, let since) where now - since >= Self.turn: line[place].state = .gone
-            case .waiting(_, let end) where end <= now: line[place].state = .gone
-            case .waiting, .turn, .gone: break
-            }
+        for place in line.indices where (line[place].turn.map { $0 + Self.turn } ?? line[place].end) <= now {
+            line[place].clear()
         }
-        line.removeAll { if case .gone = $0.state { !$0.isServed } else { false } }
+        line.removeAll { $0.peer == nil && !$0.isServed }
     }
 
     /// Takes a device into the line. If there is no room it takes the place of the one whose turn was last, unless its
     /// own turn was later. So nobody keeps the line full of devices of their own.
     ///
     /// - Parameter place: of a device that had a turn.
-    private mutating func lineUp(_ peer: Peer, as state: State, at place: Int?) {
+    private mutating func lineUp(_ peer: Peer, until end: Instant, at place: Int?) {
         let newPlace = place ?? firstServed ?? line.endIndex
-        func addresses(_ peer: Peer) -> Set<NetworkAddress> { Set(peer.record?.content.addresses ?? []) }
-        let neighbours = waiting.filter { !addresses($0.peer).isDisjoint(with: addresses(peer)) }
+        func addresses(_ peer: Peer?) -> Set<NetworkAddress> { Set(peer?.record?.content.addresses ?? []) }
+        let neighbours = waiting.filter { !addresses(line[$0].peer).isDisjoint(with: addresses(peer)) }
         let isShareFull = neighbours.count >= Self.waitingBoundAtAddress
         if isShareFull || waiting.count >= Self.waitingBound {
-            guard let last = (isShareFull ? neighbours : waiting).last?.place, last >= newPlace else { return }
-            line[last].state = .gone
+            guard let last = (isShareFull ? neighbours : waiting).last, last >= newPlace else { return }
+            line[last].clear()
         }
-        if place == nil { line.insert((peer.device, state, isServed: false), at: newPlace) }
-        line[newPlace].state = state
+        if place == nil { line.insert(Entry(device: peer.device, end: end), at: newPlace) }
+        (line[newPlace].peer, line[newPlace].end) = (peer, end)
     }
 }
 
