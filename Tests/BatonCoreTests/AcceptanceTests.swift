@@ -119,31 +119,33 @@ final class AcceptanceTests {
         #expect(look(TestDocument(3, of: "a")) == 0)
         core.isOn = true
         #expect(look(TestDocument(3, of: "a")) == 1)
-        #expect(look() == 0 && look(TestDocument(3, of: "a")) == 1)
+        // What is announced no more makes room.
+        for number in 0..<AcceptanceBounds.seen { _ = look(TestDocument(number, of: "c")) }
+        #expect(look(TestDocument(1, of: "a")) == 1)
         core.accept([TestDocument(1, of: "a", isProved: false)])
         #expect(effects() == ["meet a"])
     }
 
     @Test("Each activity is taken once, also after a start, and the memory of it is bounded")
     func taken() {
-        func takes(_ number: Int, of device: String) -> Bool {
+        func take(_ number: Int, of device: String) -> Acceptance<TestDocument>.End? {
             core.accept([TestDocument(number, of: device)])
             _ = core.takeEffects()
             defer { core.end(device, .done) }
-            return core.start(device) == nil
+            return core.start(device)
         }
-        #expect(takes(1, of: "a"))
-        #expect(!takes(1, of: "a"))
-        #expect(takes(1, of: "b"))
-        for number in 0...AcceptanceBounds.takenOfOneDevice { #expect(takes(number, of: "c")) }
+        #expect(take(1, of: "a") == nil)
+        #expect(take(1, of: "a") == .begunBefore)
+        #expect(take(1, of: "b") == nil)
+        for number in 0...AcceptanceBounds.takenOfOneDevice { #expect(take(number, of: "c") == nil) }
         // A device makes its own forgotten, and no other's.
-        #expect(takes(0, of: "c") && !takes(1, of: "a"))
+        #expect(take(0, of: "c") == nil && take(1, of: "a") == .begunBefore)
         var next = Acceptance<TestDocument>(bound: 8, rest: Self.rest)
         next.remember(["a \(name(1) as ActivityID)"])
         core = next
-        #expect(!takes(1, of: "a") && takes(1, of: "b"))
-        for number in 0..<AcceptanceBounds.taken { #expect(takes(number, of: "d\(number / 50)")) }
-        #expect(takes(1, of: "a"))
+        #expect(take(1, of: "a") == .begunBefore && take(1, of: "b") == nil)
+        for number in 0..<AcceptanceBounds.taken { #expect(take(number, of: "d\(number / 50)") == nil) }
+        #expect(take(1, of: "a") == nil)
     }
 
     @Test("What has its turn while Handoff is off is looked at anew if it is announced once Handoff is on")
@@ -254,6 +256,9 @@ struct AcceptanceWalkTests {
                 case nil:
                     if wasTaken || !isOn || !taken.contains(line) { violation = "\(line) is begun" }
                     turns[device]?.isBegun = true
+                case .begunBefore:
+                    if !wasTaken { violation = "\(line) was not begun before" }
+                    end(device, .begunBefore)
                 case let reason?:
                     if isOn { violation = "\(line) is postponed" }
                     end(device, reason)

@@ -16,6 +16,9 @@ package enum AcceptanceBounds {
     /// Devices whose documents are fetched at once: 10, one of each device. A device that has gone keeps its turn until
     /// its handoff ends, and each turn holds a place of all handoffs.
     package static let concurrency = 10
+    /// Activities that are remembered as seen: 1,024. Beyond that those are forgotten that no device announces now.
+    /// Devices have a fraction of that at once.
+    package static let seen = 1024
     /// Activities that are remembered as taken, also by the next start: 512. The oldest are forgotten.
     package static let taken = 512
     /// The same of one device: 64, so that no device makes the others' forgotten.
@@ -47,6 +50,8 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
         /// The document is here, or no rule accepts it any more.
         case done
         case failed
+        /// The activity was taken before, perhaps before the node was started.
+        case begunBefore
         /// Too many handoffs are under way, or the folder of the rule did not open in time: the document waits again.
         case postponed
         /// The user of this device has switched Handoff off. When it is on again, the document is looked at anew if its
@@ -89,7 +94,6 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
     /// The time for which a device has no turn after its document failed or was postponed.
     private let rest: Duration
     private var now = Instant(nanoseconds: 0)
-    /// The documents of the last look.
     private var seen: Set<Key> = []
     /// The oldest first.
     private var waiting: [Document] = []
@@ -144,11 +148,13 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
     /// - Returns: the new documents. ``accept(_:)`` takes those that a rule accepts.
     package mutating func look(at documents: [Document]) -> [Document] {
         guard isOn, !isStopped else { return [] }
-        defer { seen = Set(documents.map { Key($0) }) }
-        return documents.filter { !seen.contains(Key($0)) }
+        let new = documents.filter { !seen.contains(Key($0)) }
+        seen.formUnion(new.map { Key($0) })
+        if seen.count > AcceptanceBounds.seen { seen = Set(documents.map { Key($0) }) }
+        return new
     }
 
-    /// Takes documents on that a rule accepts, unless they were taken before, perhaps before the node was started.
+    /// Takes documents on that a rule accepts.
     package mutating func accept(_ documents: [Document]) {
         for document in documents {
             if document.isProved { enter(document) } else { effects.append(.meet(document)) }
@@ -163,7 +169,9 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
     package mutating func start(_ device: String) -> End? {
         guard isOn else { return .switchedOff }
         guard !isStopped, let document = turns[device]?.document else { return .stopped }
-        taken.append(line(of: document))
+        let line = line(of: document)
+        guard !taken.contains(line) else { return .begunBefore }
+        taken.append(line)
         let own = taken.indices.filter { taken[$0].hasPrefix(device + " ") }
         if own.count > AcceptanceBounds.takenOfOneDevice { taken.remove(at: own[0]) }
         taken.removeFirst(max(0, taken.count - AcceptanceBounds.taken))
@@ -177,7 +185,7 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
         guard let turn = turns[device], let document = turn.document else { return }
         turns[device] = nil
         switch end {
-        case .done, .stopped: break
+        case .done, .begunBefore, .stopped: break
         case .switchedOff:
             if case .begun = turn {
                 let line = line(of: document)
@@ -196,10 +204,7 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
     private func line(of document: Document) -> String { "\(document.device) \(document.activity)" }
 
     private mutating func enter(_ document: Document) {
-        let isKnown = (waiting + [turns[document.device]?.document].compactMap(\.self)).contains {
-            $0.device == document.device && $0.activity == document.activity
-        }
-        guard !isStopped, !isKnown, !taken.contains(line(of: document)) else { return }
+        guard !isStopped else { return }
         guard waiting.count < bound, waiting.count(where: { $0.device == document.device }) < bound / 2 else {
             effects.append(.leaveToUser(document))
             return

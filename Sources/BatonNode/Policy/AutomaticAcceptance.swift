@@ -189,6 +189,7 @@ final class AutomaticAcceptance {
             logger.notice("\(what) is left: Handoff is off")
             // It may be on again by now.
             directory.changed()
+        case (.begunBefore, _): logger.notice("\(what) was begun with before, and is not taken over again")
         case (.postponed, let error?):
             if postponement.take(at: .now) { logger.notice("\(what) waits: \(error)") }
         case (_, let error?): logger.warning("\(what) was not taken over: \(error)")
