@@ -85,8 +85,8 @@ package final class Node {
         guard parts == nil else { return }
         if configuration.port != 0, configuration.port < Advertisement.minimumPort {
             throw .unusable(
-                "port \(configuration.port) is below 1024, where no device dials: choose a higher one, or leave --port out"
-            )
+                "port \(configuration.port) is below 1024, where no device dials: choose a higher one, or leave"
+                    + " --port out")
         }
         // Every known device costs descriptors, and Dispatch ends the process that has none left.
         DescriptorLimit.raise()
@@ -101,8 +101,8 @@ package final class Node {
         } catch {
             guard error.code == .addressInUse else { throw .unusable("\(error)") }
             throw .alreadyRunning(
-                "a node is running here already (\(home.socketPath)): see `baton status`, or set BATON_HOME for a second"
-                    + " one")
+                "a node is running here already (\(home.socketPath)): see `baton status`, or set BATON_HOME for a"
+                    + " second one")
         }
         do throws(NodeError) {
             let store = AccountStore(folder: AccountStore.folder(in: home))

@@ -72,8 +72,8 @@ package struct ApplicationLauncher: Sendable {
             try await DetachedProcess.start(command, environment: environment, home: home, onEnd: onEnd))
     }
 
-    /// The last three lines that a unit's processes wrote, as the journal has them; none if there is no journal. At most
-    /// 200 characters of each, without control characters.
+    /// The last three lines that a unit's processes wrote, as the journal has them; none if there is no journal. At
+    /// most 200 characters of each, without control characters.
     package func lastLines(ofUnit unit: String) async -> [String] {
         guard let program = try? search.find("journalctl") else { return [] }
         let answer = await ShortProcess.run(

@@ -144,7 +144,8 @@ struct UserInfoSource: Sendable {
 
     private let origin: Origin
 
-    /// Whether each device that accepts gets what the file then has. Anything else is fixed, and nobody is asked for it.
+    /// Whether each device that accepts gets what the file then has. Anything else is fixed, and nobody is asked for
+    /// it.
     var isReadAgain: Bool {
         if case .file = origin { true } else { false }
     }

@@ -16,9 +16,9 @@
 struct QueryBudget {
     /// Queries that are open at once.
     static let probing = 16
-    /// How long a query may stay open when instances wait, at its first attempt. The last of 1,500 instances that appear
-    /// at once then has its turn within 8 s, even if none has a record. Avahi hears a device's record together with its
-    /// name and tells it within a few milliseconds.
+    /// How long a query may stay open when instances wait, at its first attempt. The last of 1,500 instances that
+    /// appear at once then has its turn within 8 s, even if none has a record. Avahi hears a device's record together
+    /// with its name and tells it within a few milliseconds.
     static let firstTurn = Duration.milliseconds(75)
     /// The same at later attempts: Avahi may have to ask for the record.
     static let turn = Duration.milliseconds(300)

@@ -28,8 +28,8 @@ package struct ChunkVerifier: ~Copyable {
     package private(set) var verifiedChunkCount: UInt64 = 0
     /// The bottleneck that the sender named last.
     package private(set) var senderBottleneck = Bottleneck.unknown
-    /// Where a record is gathered that is cut, of `ChunkRecord.capacity`: made when first needed, unless the owner gives
-    /// an empty one before. The owner may use it from each chunk that it is handed until it gives more bytes.
+    /// Where a record is gathered that is cut, of `ChunkRecord.capacity`: made when first needed, unless the owner
+    /// gives an empty one before. The owner may use it from each chunk that it is handed until it gives more bytes.
     package var room: Buffer?
 
     private let subject: String

@@ -3,9 +3,9 @@
 /// A watch of a descriptor, which it holds open until it is cancelled.
 ///
 /// Level-triggered: a handler runs on the loop again and again while its condition holds. So suspend writing unless
-/// bytes wait, and reading at the end of the input or if the connection broke. Both directions start suspended. A source
-/// is usable from any thread, and cancels itself when its last reference goes. After a suspend or cancel on the loop the
-/// handler does not run; after one from elsewhere a running handler finishes.
+/// bytes wait, and reading at the end of the input or if the connection broke. Both directions start suspended. A
+/// source is usable from any thread, and cancels itself when its last reference goes. After a suspend or cancel on the
+/// loop the handler does not run; after one from elsewhere a running handler finishes.
 ///
 /// ``init(reading:on:handler:)`` is for descriptors of other libraries.
 package final class ReadinessSource: Sendable {

@@ -3,8 +3,8 @@
 /// A total of bytes that peers and programs may make this process hold, divided into parts for classes of users.
 ///
 /// A part has a **reserve** that no other part ever gets, so that no class starves another. Bytes that are reserved for
-/// no part go to the first that asks. No part gets more than its **ceiling**. So the sum of all held bytes never exceeds
-/// the total. A part is a budget itself, which may be divided again.
+/// no part go to the first that asks. No part gets more than its **ceiling**. So the sum of all held bytes never
+/// exceeds the total. A part is a budget itself, which may be divided again.
 ///
 /// It only counts, and allocates nothing itself. Safe to use from any thread; no call waits.
 package final class ByteBudget: Sendable {

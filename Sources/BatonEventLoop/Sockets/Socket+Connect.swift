@@ -63,7 +63,8 @@ extension Socket {
         let source = ReadinessSource(
             descriptor, in: try loop.poll(),
             onWritable: {
-                // The source is level-triggered. It reports again until this task goes on, and reading clears the error.
+                // The source is level-triggered. It reports again until this task goes on, and reading clears the
+                // error.
                 guard !outcome.isDecided else { return }
                 let error = SystemCall.pendingError(descriptor.rawValue)
                 outcome.decide(error.map { .failure(SocketError($0, while: activity)) } ?? .success(()))

@@ -70,8 +70,8 @@ package final class AccountLookup {
     ///   - account: this device's part of the account, which must have been issued under the same key.
     ///   - secrets: of the account key.
     ///   - limit: how long to look, or for a second after devices have answered, but three in all, and then until the
-    ///     devices that were found have answered. It takes three times as long if so many names are announced that there
-    ///     was no time for all.
+    ///     devices that were found have answered. It takes three times as long if so many names are announced that
+    ///     there was no time for all.
     package nonisolated init(for account: Account, with secrets: AccountSecrets, within limit: Duration) {
         opener = JoiningOpener(secrets: secrets, ownDevice: account.identity.id)
         search = AccountSearch(within: limit, from: .now)

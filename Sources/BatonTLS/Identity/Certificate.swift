@@ -119,8 +119,8 @@ final class Certificate: @unchecked Sendable {  // reason: unchanged after init;
 }
 
 extension DeviceID {
-    /// The id of a public key, from its SubjectPublicKeyInfo in DER. With 160 bits, a second key with the same id cannot
-    /// be found.
+    /// The id of a public key, from its SubjectPublicKeyInfo in DER. With 160 bits, a second key with the same id
+    /// cannot be found.
     init(publicKeyInfo bytes: [UInt8]) {
         var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
         _ = SHA256(bytes, bytes.count, &digest)

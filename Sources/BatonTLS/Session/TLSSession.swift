@@ -149,8 +149,8 @@ package final class TLSSession {
 
     /// Continues the handshake as far as the received bytes allow. Does nothing when it is complete.
     ///
-    /// - Returns: whether it is complete, so that both sides can send; the type's description says what that means for a
-    ///   client. Otherwise bytes of the peer are missing: send the output, receive, call again.
+    /// - Returns: whether it is complete, so that both sides can send; the type's description says what that means for
+    ///   a client. Otherwise bytes of the peer are missing: send the output, receive, call again.
     /// - Throws: an error of ``TLSError/Code-swift.enum`` about the peer or the protocol. A *client* learns later
     ///   that the peer refuses it: see the type's description.
     package func handshake() throws(TLSError) -> Bool {

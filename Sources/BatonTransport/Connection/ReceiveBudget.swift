@@ -52,8 +52,8 @@ package final class ReceiveBudget: Sendable {
         precondition(isThereToo, "nobody else uses the part")
     }
 
-    /// The budget of one connection for requests of its peer while their streams live: as received, as parsed, and their
-    /// answers.
+    /// The budget of one connection for requests of its peer while their streams live: as received, as parsed, and
+    /// their answers.
     func requestShare() -> ByteBudget.Part? { requests?.part(ofTaken: requestFloor) }
 
     /// The bytes above the floors that are left.
