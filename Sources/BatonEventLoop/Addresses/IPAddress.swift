@@ -7,16 +7,19 @@ import Glibc
 /// Each address has one value: an IPv4 address inside IPv6 (`::ffff:192.0.2.1`) is the IPv4 address, and only a
 /// link-local address keeps a scope.
 package struct IPAddress: Sendable, Hashable {
-    /// All 128 bits. An IPv4 address is the one inside IPv6.
-    private let value: UInt128
+    /// The first and the last 64 bits. A stored number of 128 bits crashes in closures that capture it (Swift 6.3).
+    private let (high, low): (UInt64, UInt64)
 
     /// The index of the interface of a link-local IPv6 address; 0 for every other address.
     package let scopeID: UInt32
 
     private init(_ value: UInt128, scopeID: UInt32 = 0) {
-        self.value = value
+        (high, low) = (UInt64(truncatingIfNeeded: value >> 64), UInt64(truncatingIfNeeded: value))
         self.scopeID = Self.isScoped(value) ? scopeID : 0
     }
+
+    /// All 128 bits. An IPv4 address is the one inside IPv6.
+    private var value: UInt128 { UInt128(high) << 64 | UInt128(low) }
 
     /// Makes an address of 4 or 16 bytes in network order; nil for any other count.
     ///
