@@ -37,9 +37,19 @@ struct ActivityChoice: Sendable {
     }
 
     /// The error if nothing was found.
-    func nothingFound(among activities: [ListedActivity], waited: Duration?) -> CommandError {
+    ///
+    /// - Parameter gone: activities that were listed before.
+    func nothingFound(
+        among activities: [ListedActivity], gone: [ListedActivity] = [], waited: Duration?
+    ) -> CommandError {
         let sentence: String
-        if activities.isEmpty {
+        if name != nil, let before = matches(in: gone).last {
+            let current = activities.first { $0.deviceID == before.deviceID }
+            let replacement = current.map { "; it offers \($0.shownTitle) now, \($0.shortID)" } ?? ""
+            sentence =
+                "\(SafeText.escaped(before.device)) no longer offers \(before.shownTitle)\(replacement):"
+                + " see what there is with `baton activities`"
+        } else if activities.isEmpty {
             sentence =
                 "no other device offers anything now: run `baton offer` there, or wait with --wait SECONDS; if"
                 + " `baton devices` does not show that device, find the cause with `baton doctor`"

@@ -31,7 +31,7 @@ struct ActivityFinder {
         case .none:
             let withheld = choice.matches(in: known.withheld.map(\.activity))
             if let first = known.withheld.first(where: { withheld.contains($0.activity) }) { throw first.reason }
-            throw choice.nothingFound(among: known.activities, waited: waiting)
+            throw choice.nothingFound(among: known.activities, gone: known.gone, waited: waiting)
         case .one(let activity): return Found(activity: activity, isNamed: choice.name != nil)
         case .several(let activities): return Found(activity: try await ask(activities), isNamed: true)
         }
@@ -41,13 +41,16 @@ struct ActivityFinder {
         var activities: [ListedActivity] = []
         /// Activities that the accept policy refuses, or that only applications with Handoff switched off continue.
         var withheld: [(activity: ListedActivity, reason: CommandError)] = []
+        var gone: [ListedActivity] = []
     }
 
     private func list() async throws -> Known {
         var known = Known()
         for try await listing in try await client.activities(withRefused: true) where listing.hasActivity {
             let activity = ListedActivity(listing)
-            if let reason = Self.withholding(listing, activity) {
+            if listing.change == .removed {
+                known.gone.append(activity)
+            } else if let reason = Self.withholding(listing, activity) {
                 known.withheld.append((activity, reason))
             } else {
                 known.activities.append(activity)

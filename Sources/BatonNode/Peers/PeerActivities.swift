@@ -56,6 +56,10 @@ final class PeerActivities {
     /// Devices whose advertisements (by ``Peer/news``) are of activities that they offer no more, as they said when
     /// asked.
     private var outdated: [DeviceID: UInt64] = [:]
+    /// The last 64 activities that a listing told of, of at most 1.5 KiB each (``WireActivitySummary/bounded``): another
+    /// listing says which of them have gone.
+    private var told: [WireActivityListing] = []
+    private static let toldBound = 64
 
     nonisolated init(
         directory: PeerDirectory, connections: PeerConnections, policy: PolicyKeeper,
@@ -72,7 +76,8 @@ final class PeerActivities {
     /// All activities that the user's policy does not refuse, and that not only applications continue for which Handoff
     /// is off, each device's current one first.
     ///
-    /// - Parameter withRefused: the others as well, marked.
+    /// - Parameter withRefused: the others as well, marked; and those that have gone of which the user was told, as
+    ///   removed.
     func all(for purpose: Purpose, withRefused: Bool = false) async -> [WireActivityListing] {
         guard handoffSwitch.current.isOn else { return [] }
         let policy = await policy.current()
@@ -103,7 +108,15 @@ final class PeerActivities {
             listing.switchedOff = switchedOff
             if withRefused || listing.switchedOff.isEmpty { listed.append(listing) }
         }
+        let before = told.filter { old in !listed.contains { $0.isSame(as: old) } }
+        told = (before + listed.filter { $0.refusedBy.isEmpty && $0.switchedOff.isEmpty }).suffix(Self.toldBound)
+        guard withRefused else { return listed }
         return listed
+            + before.map { gone in
+                var gone = gone
+                gone.change = .removed
+                return gone
+            }
     }
 
     /// One activity of one device.
@@ -206,6 +219,10 @@ extension HandoffError {
         self.init(
             .noSuchActivity, "\(device) no longer offers the activity" + (replacement ?? ""), device: device)
     }
+}
+
+extension WireActivityListing {
+    fileprivate func isSame(as other: Self) -> Bool { activity.id == other.activity.id && deviceID == other.deviceID }
 }
 
 extension WireActivitySummary {

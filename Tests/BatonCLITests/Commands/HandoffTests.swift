@@ -245,14 +245,16 @@ struct HandoffTests {
         #expect(try JSONParser.parse(missing.output)["code"] == "noSuchActivity")
     }
 
-    @Test("accept of what was replaced fails; what nobody has named is looked for again")
+    @Test("accept of what was replaced says by what; what nobody has named is looked for again")
     func replaced() async throws {
         let accepts = Mutex<[WireAcceptRequest]>([])
         let node = try ScriptedNode { request, stream, _ in
             switch request {
             case .activities(let request):
                 #expect(request.withRefused)
-                try await Script.send([Script.listing(0x29)], on: stream)
+                var gone = Script.listing(0x17)
+                gone.change = .removed
+                try await Script.send([Script.listing(0x29), gone], on: stream)
             case .accept(let request):
                 accepts.withLock { $0.append(request) }
                 throw HandoffError(.noSuchActivity, "laptop no longer offers the activity", device: "laptop")
@@ -261,6 +263,9 @@ struct HandoffTests {
         }
         let named = try await BuiltCommand.run(["accept", "17"], home: node.folder)
         #expect(named.status == ExitStatus.noSuchActivity.rawValue)
+        #expect(
+            named.errors.contains("laptop no longer offers Note 23; it offers Note 41 now, 29292929"), "\(named.errors)"
+        )
         #expect(accepts.withLock { $0.isEmpty })
         let late = try await BuiltCommand.run(["accept", "29"], home: node.folder)
         #expect(late.status == ExitStatus.noSuchActivity.rawValue)
