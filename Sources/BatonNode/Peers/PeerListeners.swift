@@ -20,6 +20,8 @@ final class PeerListeners {
 
     private struct Entry {
         let listener: Listener
+        /// The number of the last period that it serves.
+        var period: Int
         /// Where the machine could be reached when its periods began.
         var addresses: Set<NetworkAddress>
         var until: Instant?
@@ -36,6 +38,8 @@ final class PeerListeners {
     private let open: @Sendable () throws(SocketError) -> Listener
     /// That of the present period comes last, and has no end yet. None once closed.
     private var listeners: [Entry]
+    /// The number of the present period.
+    private var period = 0
     /// The port in the advertisements of the present period; after the end, of the last one.
     private(set) var port: UInt16
     private var onAccept: (@Sendable (Socket) -> Void)?
@@ -59,7 +63,7 @@ final class PeerListeners {
         self.logger = logger
         self.open = open
         let first = try open()
-        listeners = [Entry(listener: first, addresses: addresses)]
+        listeners = [Entry(listener: first, period: 0, addresses: addresses)]
         port = first.localAddress.port ?? 0
     }
 
@@ -83,16 +87,17 @@ final class PeerListeners {
     /// - Parameter addresses: as when it was made.
     func beginPeriod(at addresses: Set<NetworkAddress>) {
         guard !isFixed, let last = listeners.indices.last else { return }
+        period += 1
         do throws(SocketError) {
             let fresh = try open()
             listeners[last].until = .now + grace
-            listeners.append(Entry(listener: fresh, addresses: addresses))
+            listeners.append(Entry(listener: fresh, period: period, addresses: addresses))
             port = fresh.localAddress.port ?? 0
             if let onAccept { start(fresh, onAccept) }
-            close { !$0.isWhere(addresses) }
-            if listeners.count > Self.bound { listeners.removeFirst().listener.close() }
+            close { $0.period <= period - Self.bound || !$0.isWhere(addresses) }
             armExpiry()
         } catch {
+            listeners[last].period = period
             listeners[last].addresses = addresses
             logger.warning("the next period has the port of the last one, for no other can be had: \(error)")
         }
