@@ -144,7 +144,7 @@ package final class Listener: Sendable {
             let recovery = Timer(on: loop) { [weak self] in self?.resume() }
             // Dispatch opens a descriptor when the first timer of the process is armed. This does it before descriptors
             // run out.
-            recovery.schedule(after: .zero)
+            recovery.schedule(after: Self.backOffTime)
             state.recovery = recovery
         }
         resume()
