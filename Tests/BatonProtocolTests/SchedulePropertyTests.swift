@@ -79,6 +79,21 @@ import Testing
         #expect(Double(whole) > Double(run.bandwidth) * 0.6, "\(whole) bytes, seed \(seed)")
     }
 
+    @Test("What weighs eight times as much has eight times as much", arguments: 201...205 as ClosedRange<UInt64>)
+    func weights(seed: UInt64) throws {
+        let run = try Run(seed: seed)
+        let (heavy, light) = (run.documents[0], run.documents[1...])
+        run.pair.dialer.session.setWeight(8, of: heavy)
+        run.run(for: .milliseconds(200))
+        let start = run.documents.map(run.arrived)
+        run.run(for: .seconds(2))
+        let counts = zip(run.documents, start).map { run.arrived($0) - $1 }
+        // The measurement may begin or end within a turn, so each count may differ by one.
+        for (_, count) in zip(light, counts[1...]) {
+            #expect(abs(counts[0] - 8 * count) <= 2 * 16 * run.slice, "\(counts), slice \(run.slice), seed \(seed)")
+        }
+    }
+
     @Test("What is small is there after what the link has taken before", arguments: 101...125 as ClosedRange<UInt64>)
     func smallOnesPass(seed: UInt64) throws {
         let run = try Run(seed: seed)

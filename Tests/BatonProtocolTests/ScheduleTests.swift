@@ -48,6 +48,39 @@ import Testing
         }
     }
 
+    /// A stream of the greatest weight has eight slices at each of its turns. Then the other stream has its turn.
+    @Test func theHeaviestKeepsNobodyWaitingForMoreThanItsTurn() throws {
+        #expect(Limits.maximumWeight == 8)
+        let lone = Lone(.dialer, hello: .hello(connection: 1 << 30, stream: 1 << 30))
+        let (heavy, light) = (
+            try lone.session.open(Buffer(1), now: lone.now), try lone.session.open(Buffer(1), now: lone.now)
+        )
+        lone.session.setWeight(Limits.maximumWeight, of: heavy)
+        for id in [heavy, light] { lone.session.send(id, Buffer(repeating: 1, count: 8 << 20)) }
+        let frames = try #require(WireFrame.parse(lone.outputBytes(room: 3 << 20))).filter { $0.type == 4 }
+        let slice = Limits().sliceBytes
+        var turns: [(stream: UInt32, bytes: Int)] = []
+        for frame in frames {
+            if turns.last?.stream != frame.stream { turns.append((frame.stream, 0)) }
+            turns[turns.count - 1].bytes += frame.payload.count
+        }
+        // The last one may have been cut by the end of the output.
+        #expect(turns.count > 4)
+        for turn in turns.dropLast() {
+            #expect(turn.bytes == (turn.stream == heavy.rawValue ? Limits.maximumWeight : 1) * slice)
+        }
+    }
+
+    @Test(arguments: [0, 1, Limits.maximumWeight, Limits.maximumWeight + 1]) func weightsHaveTheirBounds(weight: Int)
+        async
+    {
+        await #expect(processExitsWith: (1...Limits.maximumWeight).contains(weight) ? .success : .failure) { [weight] in
+            let lone = Lone(.dialer)
+            let id = try lone.session.open(Buffer(1), now: lone.now)
+            lone.session.setWeight(weight, of: id)
+        }
+    }
+
     @Test func smallBuffersShareAFrame() throws {
         let lone = Lone(.dialer)
         let id = try lone.session.open(Buffer(1), now: lone.now)

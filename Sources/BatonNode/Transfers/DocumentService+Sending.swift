@@ -126,6 +126,8 @@ extension DocumentService {
     private func show(_ reader: DocumentReader, _ pool: BufferPool, on stream: BatonTransport.Stream) async {
         // A failure has aborted the stream, and nobody is told more.
         let report = TransferReport(of: reader.document.tree.size)
+        // Somebody waits for it now; a document in full has time.
+        await stream.setWeight(Limits.maximumWeight)
         try? await withStallWatch(stallDeadline) {
             try await pump(
                 reader, SendingBuffers(of: pool, atMost: Self.buffersOfPreview), to: stream, report: report, within: $0)

@@ -29,6 +29,9 @@ package struct Limits: Sendable, Hashable {
     /// less a frame's header, so that frame and header fill four TLS records. Smaller is fairer, larger is cheaper.
     package var sliceBytes = 65_536 - FrameHeader.size
 
+    /// The largest number of slices that a stream sends at its turn: see ``Session/setWeight(_:of:)``.
+    package static let maximumWeight = 8
+
     /// Streams that the peer may have open at a time. Default 128; an acceptor grants at least 8, and 0 forbids the
     /// peer of a dialer to open any. About 0.5 KiB each.
     package var openStreams = 128

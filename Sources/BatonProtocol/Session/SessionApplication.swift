@@ -57,6 +57,16 @@ extension Session {
         scheduleIfSendable(stream)
     }
 
+    /// Sets the number of slices (`Limits.sliceBytes`) that a stream sends at each of its turns, 1 to
+    /// ``Limits/maximumWeight``. The default is 1.
+    ///
+    /// A stream that somebody waits for gets more than bulk. Of two streams that always have bytes, one of weight 8
+    /// gets eight ninths of the link, and the other still advances. Does nothing on a stream that is gone.
+    package mutating func setWeight(_ weight: Int, of id: StreamID) {
+        precondition((1...Limits.maximumWeight).contains(weight), "a turn has 1 to \(Limits.maximumWeight) slices")
+        streams[id]?.weight = weight
+    }
+
     /// Ends this side's direction: END follows the queued bytes. A request that was never answered is reset with
     /// `internalError` instead.
     package mutating func finish(_ id: StreamID) {

@@ -128,8 +128,9 @@ extension Session {
         to base: UnsafeMutableRawPointer, capacity: Int, at position: inout Int
     ) -> Bool {
         guard let peer, sendWindow.available > 0, let stream = ring.first else { return false }
-        let turn = stream.turnLeft ?? limits.sliceBytes
-        let wanted = min(stream.sendable, sendWindow.available, turn, Int(clamping: peer.dataFrameBytes))
+        let turn = stream.turnLeft ?? limits.sliceBytes * stream.weight
+        let wanted = min(
+            stream.sendable, sendWindow.available, turn, limits.sliceBytes, Int(clamping: peer.dataFrameBytes))
         let room = capacity - position - FrameHeader.size
         // A short frame at the end of a nearly full output costs more than the next output's first frame.
         guard room >= min(wanted, 4096) || (position == 0 && room > 0) else { return false }

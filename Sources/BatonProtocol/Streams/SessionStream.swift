@@ -50,6 +50,8 @@ final class SessionStream {
 
     // Whether the stream is in the ring, or in a queue, already.
     var isInRing = false
+    /// The number of slices that it sends at each turn.
+    var weight = 1
     /// Bytes that are left of the present turn; nil before it begins. During its turn the stream is the first in the
     /// ring.
     var turnLeft: Int?

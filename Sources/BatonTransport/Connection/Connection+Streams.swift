@@ -111,6 +111,10 @@ extension Connection {
         }
     }
 
+    func setWeight(_ weight: Int, of id: StreamID) {
+        session.setWeight(weight, of: id)
+    }
+
     func write(_ id: StreamID, _ buffer: Buffer, queueBound: Int) async throws(TransportError) -> Int {
         let state = try stream(id)
         if let failure = state.failure ?? state.writeFailure { throw failure }

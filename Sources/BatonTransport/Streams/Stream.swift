@@ -86,6 +86,11 @@ package final class Stream: Sendable {
         connection.ignoreInput(of: id)
     }
 
+    /// Sets the number of slices that this side sends at each of the stream's turns: see `Session.setWeight(_:of:)`.
+    package func setWeight(_ weight: Int) async {
+        await connection.setWeight(weight, of: id)
+    }
+
     /// Waits until at most `bound` written bytes have not been handed to the network.
     ///
     /// - Returns: the number of bytes that are still queued.
