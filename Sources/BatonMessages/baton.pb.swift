@@ -2188,7 +2188,8 @@ package nonisolated struct WireActivitiesRequest: Sendable {
   /// Do not ask devices for more than they advertise: no connection is made.
   package var advertisedOnly: Bool = false
 
-  /// List what the accept policy of this device refuses as well, with `refused_by`. Not when watching.
+  /// List what the accept policy of this device refuses as well, with `refused_by`, and what this user was told of
+  /// before and is offered no more, as REMOVED. Not when watching.
   package var withRefused: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

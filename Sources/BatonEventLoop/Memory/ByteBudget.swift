@@ -61,8 +61,9 @@ package final class ByteBudget: Sendable {
     /// Takes bytes. Returns false, and takes none, if there are not enough.
     package func take(_ bytes: Int) -> Bool {
         count.withLock { held in
+            guard bytes <= ceiling - held else { return false }
             let more = above(held + bytes) - above(held)
-            guard bytes <= ceiling - held, more == 0 || whole?.take(more) == true else { return false }
+            guard more == 0 || whole?.take(more) == true else { return false }
             held += bytes
             return true
         }
