@@ -36,7 +36,7 @@ import BatonTransport
 /// NodeMemoryTests measured in a process of its own: 75 KiB for a connection without requests, 65 for a pending
 /// connection, and 145 for an offer, a third of which is its request and is in the budget. The other figures are sums.
 ///
-/// This is the bound under attack. A transfer holds a fraction of it: at most one stream's window (a little over 6 MiB)
+/// This is the bound under attack. A transfer holds a fraction of it: at most one stream's window (a little over 4 MiB)
 /// and three chunks. So a node stays below 64 MiB in all, of which its libraries take 23.
 struct BufferLimits: Sendable {
     /// The reserved bytes of a class, and its most bytes.

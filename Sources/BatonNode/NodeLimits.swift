@@ -78,9 +78,9 @@ struct NodeLimits: Sendable {
     /// Activities that this user's applications offer at once; one more is refused. Each keeps at most one payload
     /// (64 KiB, and up to 640 KiB when it is read). Default 64.
     var offers = 64
-    /// Applications connected at once: all that may offer and accept, 32 that watch, and some more so that `baton
-    /// status` and `baton withdraw` always reach the node. One more is closed unread.
-    var localConnections: Int { offers + HandoffTable.bound + 48 }
+    /// Applications connected at once: all that may offer, accept and watch, and some more so that `baton status` and
+    /// `baton withdraw` always reach the node. One more is closed unread.
+    var localConnections: Int { offers + HandoffTable.bound + PeerDirectory.watcherBound + 16 }
     /// Documents that one device is sent at once; one more is refused. Each takes a thread, at most three buffers of 1
     /// MiB, and 2 MiB to encode chunks in. As many are described at once. Of those that its applications look at
     /// meanwhile one is read at a time, with at most two buffers beside those; as many wait in line. Default 3.

@@ -111,16 +111,11 @@ struct ControlService: Sendable {
     private func status(
         _ request: WireStatusRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let changes = request.watch ? try directory.watch() : nil
-        let isUnavailable = directory.responder.isUnavailable
+        let changes = request.watch ? try directory.watch(.responder) : nil
         try await stream.respond(.status(await currentStatus()))
         guard let changes else { return await stream.finish() }
         await untilEnded(stream) {
-            var wasUnavailable = isUnavailable
-            for await _ in changes where directory.responder.isUnavailable != wasUnavailable {
-                wasUnavailable.toggle()
-                try await stream.send(record: await currentStatus())
-            }
+            for await _ in changes { try await stream.send(record: await currentStatus()) }
         }
     }
 

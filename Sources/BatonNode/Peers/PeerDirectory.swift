@@ -15,9 +15,25 @@ import Logging
 /// Nothing that it cannot open changes any state, and it never dials.
 @ControlLoop
 final class PeerDirectory {
-    /// Those who watch at once; one more is refused. They are the node's own acceptance by rules, and every command
-    /// that offers, accepts or watches.
-    nonisolated static let watcherBound = 160
+    /// A thing that can be watched.
+    enum Subject: Sendable {
+        /// The other devices.
+        case devices
+        /// Whether the responder is unavailable.
+        case responder
+
+        /// Those who watch it at once; one more is refused. The devices are watched by the node's own acceptance by
+        /// rules as well, and the responder by every command that offers, accepts or watches.
+        var watcherBound: Int {
+            switch self {
+            case .devices: PeerDirectory.watcherBound
+            case .responder: 128
+            }
+        }
+    }
+
+    /// Those who watch the devices at once.
+    nonisolated static let watcherBound = 32
     /// Sequence numbers are saved at most this often: a crash lets in no older advertisement than that.
     private static let saveInterval = Duration.seconds(30)
 
@@ -40,7 +56,7 @@ final class PeerDirectory {
     var onOtherwiseKeyed: ((OtherwiseKeyed) -> Void)?
     /// The state of this machine's DNS-SD responder.
     private(set) var responder = ResponderState.idle
-    private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
+    private var watchers: [UUID: (subject: Subject, signal: AsyncStream<Void>.Continuation)] = [:]
     /// When watchers look again in any case.
     private var nextReminder: Instant?
     private var nextSave: Instant?
@@ -165,15 +181,14 @@ final class PeerDirectory {
         save()
     }
 
-    /// A signal for every change of the devices or of the responder, and one at once. Changes that nobody has looked at
-    /// yet are one signal.
-    func watch() throws(HandoffError) -> AsyncStream<Void> {
-        guard watchers.count < Self.watcherBound else {
-            throw HandoffError(.limitExceeded, "\(Self.watcherBound) commands watch already: end one of them")
+    /// A signal for every change, and one at once. Changes that nobody has looked at yet are one signal.
+    func watch(_ subject: Subject = .devices) throws(HandoffError) -> AsyncStream<Void> {
+        guard watchers.values.count(where: { $0.subject == subject }) < subject.watcherBound else {
+            throw HandoffError(.limitExceeded, "\(subject.watcherBound) commands watch already: end one of them")
         }
         let id = UUID()
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        watchers[id] = continuation
+        watchers[id] = (subject, continuation)
         continuation.onTermination = { [weak self] _ in
             ControlLoop.execute { [weak self] in self?.watchers[id] = nil }
         }
@@ -196,7 +211,7 @@ final class PeerDirectory {
             log(state)
             let isNews = state.isUnavailable != responder.isUnavailable
             responder = state
-            if isNews { changed() }
+            if isNews { signal(.responder) }
         case .record(let instance, let interface, let txt):
             receive(.init(instance: instance, interface: interface, txt: txt))
         case .removed(let instance):
@@ -210,7 +225,7 @@ final class PeerDirectory {
     /// Saves what must survive a restart, and ends all watching.
     func stop() async {
         timer.schedule(at: nil) {}
-        for watcher in watchers.values { watcher.finish() }
+        for watcher in watchers.values { watcher.signal.finish() }
         watchers = [:]
         save()
         while isWriting {
@@ -320,7 +335,11 @@ final class PeerDirectory {
     }
 
     /// Tells watchers to look again.
-    func changed() { for watcher in watchers.values { watcher.yield() } }
+    func changed() { signal(.devices) }
+
+    private func signal(_ subject: Subject) {
+        for watcher in watchers.values where watcher.subject == subject { watcher.signal.yield() }
+    }
 
     // MARK: The disk
 
