@@ -21,9 +21,8 @@ struct RootsCommand: ParsableCommand {
             (~/.config/baton). A folder begins with / or ~/. A comment begins with #. The node reads the file again \
             when it changes. While a line is wrong, no folder is shared.
 
-            When you accept a document from a shared folder, parts that your own copy has are not sent. The other \
-            device receives digests of your copy for that. This is for files from 1 MiB on, and not for documents that \
-            a rule accepts.
+            A document that you accept into a folder that you name is sent. If you have an older copy of it, name \
+            that with --against.
 
             Symbolic links in a shared folder are followed if they stay inside it.
 
