@@ -21,22 +21,29 @@ struct ActivityChangesTests {
         }
     }
 
+    private func changes(
+        from old: [WireActivityListing], to new: [WireActivityListing]
+    ) -> [WireActivityListing] {
+        var told = ToldListing(old)
+        return told.change(to: new).map { WireActivityListing($0) }
+    }
+
     @Test("What has gone is told before what came and what is another, and what stayed is not told")
     func changes() {
-        let changes = ControlService.changes(
+        let told = changes(
             from: [listing(1), listing(2), listing(4)], to: [listing(2, title: "another"), listing(3), listing(4)])
-        #expect(changes.map(\.change) == [.removed, .added, .updated])
-        #expect(changes.map(\.activity.id.first) == [1, 3, 2])
-        #expect(ControlService.changes(from: [listing(1, since: 7)], to: [listing(1, since: 8)]).isEmpty)
-        #expect(ControlService.changes(from: [listing(1)], to: [listing(1)]).isEmpty)
-        #expect(ControlService.changes(from: [], to: []).isEmpty)
+        #expect(told.map(\.change) == [.removed, .added, .updated])
+        #expect(told.map(\.activity.id.first) == [1, 3, 2])
+        #expect(changes(from: [listing(1, since: 7)], to: [listing(1, since: 8)]).isEmpty)
+        #expect(changes(from: [listing(1)], to: [listing(1)]).isEmpty)
+        #expect(changes(from: [], to: []).isEmpty)
     }
 
     @Test("The same id on another device is another activity")
     func devices() {
-        let changes = ControlService.changes(from: [listing(1)], to: [listing(1, on: "b")])
-        #expect(changes.map(\.change) == [.removed, .added])
-        #expect(changes.map(\.deviceID) == ["a", "b"])
+        let told = changes(from: [listing(1)], to: [listing(1, on: "b")])
+        #expect(told.map(\.change) == [.removed, .added])
+        #expect(told.map(\.deviceID) == ["a", "b"])
     }
 }
 

@@ -201,37 +201,11 @@ struct ControlService: Sendable {
 
         try await stream.send(record: WireActivityListing.with { $0.change = .listed })
         await untilEnded(stream) { [listed] in
-            var told = listed
+            var told = ToldListing(listed)
             for await _ in changes {
-                let now = await activities.all(for: purpose)
-                for change in Self.changes(from: told, to: now) { try await stream.send(record: change) }
-                told = now
+                let present = await activities.all(for: purpose)
+                for change in told.change(to: present) { try await stream.send(record: WireActivityListing(change)) }
             }
         }
-    }
-
-    /// What to tell somebody who knows one list and has to know another.
-    nonisolated static func changes(
-        from old: [WireActivityListing], to new: [WireActivityListing]
-    ) -> [WireActivityListing] {
-        func key(_ listing: WireActivityListing) -> [Data] { [listing.activity.id, Data(listing.deviceID.utf8)] }
-        func marked(_ listing: WireActivityListing, _ change: WireActivityListing.Change) -> WireActivityListing {
-            var listing = listing
-            listing.change = change
-            return listing
-        }
-        // Since when is known from an age, which is another by a second now and then.
-        func isTold(_ left: WireActivityListing, _ right: WireActivityListing) -> Bool {
-            var (before, after) = (left.activity, right.activity)
-            (before.since, after.since) = (0, 0)
-            return before == after && left.device == right.device
-        }
-        let known = Dictionary(old.map { (key($0), $0) }) { first, _ in first }
-        let present = Set(new.map(key))
-        return old.filter { !present.contains(key($0)) }.map { marked($0, .removed) }
-            + new.filter { known[key($0)] == nil }.map { marked($0, .added) }
-            + new.filter { listing in known[key(listing)].map { !isTold($0, listing) } ?? false }.map {
-                marked($0, .updated)
-            }
     }
 }

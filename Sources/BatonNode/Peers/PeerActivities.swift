@@ -108,7 +108,7 @@ final class PeerActivities {
             listing.switchedOff = switchedOff
             if withRefused || listing.switchedOff.isEmpty { listed.append(listing) }
         }
-        let before = told.filter { old in !listed.contains { $0.isSame(as: old) } }
+        let before = told.filter { old in !listed.contains { $0.key == old.key } }
         told = (before + listed.filter { $0.refusedBy.isEmpty && $0.switchedOff.isEmpty }).suffix(Self.toldBound)
         guard withRefused else { return listed }
         return listed
@@ -223,8 +223,23 @@ extension HandoffError {
     }
 }
 
-extension WireActivityListing {
-    fileprivate func isSame(as other: Self) -> Bool { activity.id == other.activity.id && deviceID == other.deviceID }
+extension WireActivityListing: ListedLine {
+    var key: [Data] { [activity.id, Data(deviceID.utf8)] }
+
+    func isTold(by other: Self) -> Bool {
+        // Since when is known from an age, which is another by a second now and then.
+        var (own, others) = (activity, other.activity)
+        (own.since, others.since) = (0, 0)
+        return own == others && device == other.device
+    }
+
+    init(_ told: ToldListing<Self>.Change) {
+        switch told {
+        case .removed(let line): (self, change) = (line, .removed)
+        case .added(let line): (self, change) = (line, .added)
+        case .updated(let line): (self, change) = (line, .updated)
+        }
+    }
 }
 
 extension WireActivitySummary {

@@ -12,6 +12,21 @@ struct Announcement {
 
 /// The other devices, as a node has them in memory.
 struct Peers {
+    /// An activity of another device in the listing.
+    struct Line: ListedLine, Hashable {
+        struct Key: Hashable {
+            let device: DeviceID
+            let activity: ActivityID
+        }
+
+        let device: DeviceID
+        let item: Item
+
+        var key: Key { Key(device: device, activity: item.id) }
+
+        func isTold(by other: Line) -> Bool { item == other.item }
+    }
+
     struct Answer {
         /// The number of its last news then; nil if it is to be asked again.
         var news: UInt64?
@@ -31,6 +46,9 @@ struct Peers {
     var asked: Set<DeviceID> = []
     /// Whether devices are asked again in a while.
     var isReminded = false
+    /// What a command that watches was told, and what it knows of that.
+    var told = ToldListing<Line>()
+    var known: [Line.Key: Line] = [:]
     /// Activities whose way to this device was measured.
     var measured: Set<ActivityID> = []
 }
@@ -209,10 +227,23 @@ extension Device {
         }
     }
 
+    var lines: [Peers.Line] { listing.map { Peers.Line(device: $0.device, item: $0.item) } }
+
+    /// Tells a command that watches what has changed.
+    private func tell() {
+        for change in peers.told.change(to: lines) {
+            switch change {
+            case .removed(let line): peers.known[line.key] = nil
+            case .added(let line), .updated(let line): peers.known[line.key] = line
+            }
+        }
+    }
+
     /// Looks at what devices say, and asks those that offer more than they say.
     private func watch() {
         let present = peers.table.peers.values.filter(\.isPresent).sorted { $0.device.number < $1.device.number }
         peers.answers = peers.answers.filter { entry in present.contains { $0.device == entry.key } }
+        tell()
         for peer in present where peers.answers[peer.device]?.news != peer.news {
             if peer.others > 0 { list(peer) } else { take(peer.advertised, of: peer) }
         }
@@ -254,6 +285,7 @@ extension Device {
 
     private func take(_ items: [Item], of peer: Peer) {
         peers.answers[peer.device] = .init(news: peer.news, items: items)
+        tell()
         for item in items where peers.measured.insert(item.id).inserted {
             guard let time = world.ledger.offered[item.id] else { continue }
             world.statistics.listings.append((world.time - time) / .milliseconds(1))

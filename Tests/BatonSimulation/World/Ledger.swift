@@ -175,6 +175,13 @@ struct Ledger {
         }
     }
 
+    /// Who watches is told differences alone, and knows by them what is listed.
+    mutating func checkTold(of device: Device) {
+        if Set(device.peers.known.values) != Set(device.lines) {
+            breach(.listing, "who watches \(device.name) was told of something else than it lists")
+        }
+    }
+
     /// Compares two devices that have had a quiet network for long enough.
     mutating func compare(_ device: Device, _ other: Device) {
         if device.lists.revision != other.lists.revision {

@@ -127,6 +127,7 @@ final class SimulatedWorld {
     /// Looks every 10 s whether devices list what has long gone, or do not list what they should have found by then.
     private func checkListings() {
         for device in devices where device.isAwake(for: .seconds(1)) {
+            ledger.checkTold(of: device)
             for (origin, item) in device.listing {
                 ledger.check(item, of: origin, on: device)
             }
