@@ -32,7 +32,7 @@ struct FullKeyringRetriesTests {
         for name in ["late", "later"] { #expect(!line.admits(name, after: .milliseconds(49))) }
         #expect(line.openings.nextTurn == Self.start + .milliseconds(50))
         #expect(line.next(after: .milliseconds(49)) == nil)
-        // Who comes then for the first time has no place before those that wait.
+        // An instance that comes then for the first time has no place before those that wait.
         #expect(!line.admits("last", after: .milliseconds(50)))
         #expect(line.next(after: .milliseconds(50)) == "late0" && line.next(after: .milliseconds(99)) == nil)
         #expect(line.next(after: .milliseconds(100)) == "later0")
