@@ -303,7 +303,7 @@ package struct HostCommand: Sendable {
     package func listed(_ title: String, within timeout: Duration = .seconds(30)) async throws -> LabEvent {
         try await program.line(within: timeout) { line in
             guard let event = LabEvent(line) else { return false }
-            return event.title == title && ["present", "added"].contains(event.event)
+            return event.title == title && ["present", "added", "updated"].contains(event.event)
         }
         return events.last { $0.title == title } ?? LabEvent()
     }
