@@ -128,7 +128,7 @@ struct HandoffsTests {
         table.prepare(id, .exclusive)
         #expect(table.news().last == "commit")
         table.end(id, Self.failure(.away))
-        #expect(table.news() == ["wait 0.2 seconds"])
+        #expect(table.news() == ["wait 0.5 seconds"])
         table.end(id, .done, .done)
         #expect(table.news() == ["commit", "deliver"])
         table.end(id, .delivered(to: "app"))
@@ -172,7 +172,7 @@ struct HandoffsTests {
         table.end(id, Self.cut(.lost, bytes: 1))
         #expect(table.news() == ["paused by lost for 600.0 seconds", "renew"])
         table.end(id, Self.failure(.unoffered), .done, .done)
-        #expect(table.news() == ["wait 0.2 seconds", "renew", "fetch"])
+        #expect(table.news() == ["wait 0.1 seconds", "renew", "fetch"])
         // A place is asked for again and again, and that is told once.
         table.end(id, Self.cut(.noPlace, bytes: 2), .done, Self.cut(.noPlace, bytes: 2), .done)
         #expect(

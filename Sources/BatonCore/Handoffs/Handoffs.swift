@@ -51,6 +51,10 @@ package struct Handoffs<W: World>: Sendable {
         let fetching: TransferRetry
         let end: Instant
         let cause: W.Failure
+        var tries = 0
+
+        /// The time until the device is tried again.
+        var pause: Duration { tries < TransferRetry.quickTries ? TransferRetry.quickPause : TransferRetry.pause }
     }
 
     package enum Outcome: Sendable {
@@ -229,8 +233,10 @@ package struct Handoffs<W: World>: Sendable {
         case (.renew(let absence), .done): go(id, to: .fetch(absence.fetching))
         case (.renew(let absence), .failed(let failure)):
             guard W.setback(of: failure).isAway else { return fail(id, because: failure) }
-            guard now + TransferRetry.pause < absence.end else { return fail(id, because: absence.cause) }
-            go(id, to: .wait(TransferRetry.pause, then: .renew(absence)))
+            guard now + absence.pause < absence.end else { return fail(id, because: absence.cause) }
+            var next = absence
+            next.tries += 1
+            go(id, to: .wait(absence.pause, then: .renew(next)))
         case (.commit, .done):
             if handoff.isCommitting { change(id) { $0.isSettled = true } }
             goOn(id)
@@ -288,7 +294,7 @@ package struct Handoffs<W: World>: Sendable {
         case .waitForPlace(let end):
             // A place is asked for again and again, and that is told once.
             if case .waitForPlace = before {} else { pause(end - now) }
-            go(id, to: .wait(TransferRetry.placePause, then: .fetch(fetching)))
+            go(id, to: .wait(TransferRetry.pause, then: .fetch(fetching)))
         case .waitForDevice(let end):
             pause(end - now)
             go(id, to: .renew(Absence(fetching: fetching, end: end, cause: failure)))

@@ -15,10 +15,11 @@ package struct TransferRetry: Sendable {
     /// How often in a row an attempt may end that has told of older copies before a byte came: 2. The next one does
     /// without copies, because each reads them again.
     package static let tellingLimit = 2
-    /// The time between two attempts to reach the device: 200 ms.
-    package static let pause: Duration = .milliseconds(200)
-    /// The time between two attempts to get a place at the device: 500 ms.
-    package static let placePause: Duration = .milliseconds(500)
+    /// The time between two attempts to reach the device, or to get a place at it: 500 ms.
+    package static let pause: Duration = .milliseconds(500)
+    /// The first 20 attempts to reach a device that has gone come sooner, each after 100 ms: it may be back at once.
+    package static let quickTries = 20
+    package static let quickPause: Duration = .milliseconds(100)
     /// The longest time for a document that changes to come to rest, before it is asked what it is: 2 s.
     package static let longestRest: Duration = .seconds(2)
     /// How long nothing may come of a document before it is looked whether both ends of the connection are still where
@@ -112,7 +113,7 @@ package struct TransferRetry: Sendable {
             // A device that has sent nothing yet has one transfer too many. Else the places are those of transfers
             // that were cut as this one was, and which the device has not given up yet.
             firstFailure = firstFailure ?? now
-            return bytes > 0 && now + Self.placePause < end ? .waitForPlace(until: end) : .giveUp
+            return bytes > 0 && now + Self.pause < end ? .waitForPlace(until: end) : .giveUp
         case .unoffered, .final: return .giveUp
         }
     }
