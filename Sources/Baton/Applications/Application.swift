@@ -26,7 +26,7 @@ public final class Application: Sendable {
     private struct State {
         weak var delegate: (any ApplicationDelegate)?
         var running: Task<Void, Never>?
-        /// What ran before the application was closed, whose requests may be finishing.
+        /// The task of before the application was closed. Its requests may be finishing.
         var ended: Task<Void, Never>?
     }
 

@@ -25,7 +25,7 @@ extension UserInfo {
     /// - Throws: ``UserInfoError`` where it nests too deep, is too large, or has a key or a text in a set of more than
     ///   1,024 bytes.
     public func validate() throws(UserInfoError) {
-        guard UserInfoValue.dictionary(entries).depth <= Self.maximumDepth else {
+        guard UserInfoValue.dictionary(entries).nests(within: Self.maximumDepth) else {
             throw UserInfoError("it nests deeper than \(Self.maximumDepth) levels; make it flatter")
         }
         do {
@@ -61,13 +61,13 @@ extension UserInfo {
 }
 
 extension UserInfoValue {
-    /// How deep it nests: 0 for anything but an array, a set or a dictionary.
-    fileprivate var depth: Int {
+    /// Whether arrays, sets and dictionaries nest at most so deep. Looks no deeper, so that no value fills the stack.
+    fileprivate func nests(within depth: Int) -> Bool {
         switch self {
-        case .array(let elements): 1 + (elements.map(\.depth).max() ?? 0)
-        case .set(let elements): 1 + (elements.map(\.depth).max() ?? 0)
-        case .dictionary(let entries): 1 + (entries.values.map(\.depth).max() ?? 0)
-        case .null, .boolean, .integer, .unsignedInteger, .real, .string, .data, .date, .url, .uuid: 0
+        case .array(let elements): depth > 0 && elements.allSatisfy { $0.nests(within: depth - 1) }
+        case .set(let elements): depth > 0 && elements.allSatisfy { $0.nests(within: depth - 1) }
+        case .dictionary(let entries): depth > 0 && entries.values.allSatisfy { $0.nests(within: depth - 1) }
+        case .null, .boolean, .integer, .unsignedInteger, .real, .string, .data, .date, .url, .uuid: true
         }
     }
 

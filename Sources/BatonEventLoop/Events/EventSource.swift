@@ -33,7 +33,8 @@ final class EventSource: Sendable {
         _ number: Int32, on loop: EventLoop, registered: @escaping @Sendable () -> Void,
         handler: @escaping @Sendable () -> Void
     ) -> EventSource {
-        nonisolated(unsafe) let source = DispatchSource.makeSignalSource(signal: number, queue: messages)
+        let made = DispatchSource.makeSignalSource(signal: number, queue: messages)
+        nonisolated(unsafe) let source = made  // reason: the handler only reads `isCancelled`, which is atomic
         source.setRegistrationHandler(handler: registered)
         // Dispatch releases the handler, and with it the source, after the cancel.
         return EventSource(source) { [work = loop.work] in

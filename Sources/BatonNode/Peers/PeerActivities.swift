@@ -56,8 +56,8 @@ final class PeerActivities {
     /// Devices whose advertisements (by ``Peer/news``) are of activities that they offer no more, as they said when
     /// asked.
     private var outdated: [DeviceID: UInt64] = [:]
-    /// The last 64 activities that a listing told of, of at most 1.5 KiB each (``WireActivitySummary/bounded``): another
-    /// listing says which of them have gone.
+    /// The last 64 activities that a listing told of, of at most 1.5 KiB each (``WireActivitySummary/bounded``). The
+    /// next listing says which of them have gone.
     private var told: [WireActivityListing] = []
     private static let toldBound = 64
 
