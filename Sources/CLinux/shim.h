@@ -132,6 +132,18 @@ static inline int baton_event_create(void) {
     return baton_result(syscall(SYS_eventfd2, 0, 02000000 | 04000 /* EFD_CLOEXEC, EFD_NONBLOCK */));
 }
 
+/// timerfd_create(2) on CLOCK_BOOTTIME that never blocks.
+static inline int baton_timer_create(void) {
+    const int boottime = 7;
+    return baton_result(syscall(SYS_timerfd_create, boottime, 02000000 | 04000 /* TFD_CLOEXEC, TFD_NONBLOCK */));
+}
+
+/// timerfd_settime(2) for once, at so many nanoseconds of that clock; 0 means never. A past time is now.
+static inline int baton_timer_set(int timer, uint64_t nanoseconds) {
+    const int64_t times[4] = {0, 0, (int64_t)(nanoseconds / 1000000000), (int64_t)(nanoseconds % 1000000000)};
+    return baton_result(syscall(SYS_timerfd_settime, timer, 1 /* TFD_TIMER_ABSTIME */, times, (void *)0));
+}
+
 /// epoll_wait(2) for at most so many milliseconds. It fills the front of both arrays, which have baton_epoll_batch
 /// elements.
 static inline int baton_epoll_wait(int poll, int milliseconds, uint32_t *events, uint64_t *keys) {

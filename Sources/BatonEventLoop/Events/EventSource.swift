@@ -4,10 +4,9 @@ import Dispatch
 
 /// The only owner of a Dispatch source. All such sources are made here.
 ///
-/// Handlers of timers and signals run as work of the loop, so they need not wait for the end of a turn
-/// (``ReadinessPoll``). The handler of a descriptor runs on its queue. A source watches from the start, is usable from
-/// any thread, and cancels itself when its last reference goes. After a cancel on the loop no handler of a signal runs
-/// any more; ``Timer`` sees to its own.
+/// Handlers of signals run as work of the loop, so they need not wait for the end of a turn (``ReadinessPoll``). The
+/// handler of a descriptor runs on its queue. A source watches from the start, is usable from any thread, and cancels
+/// itself when its last reference goes. After a cancel on the loop no handler of a signal runs any more.
 ///
 /// It only watches descriptors that cannot hang up. All others have a ``ReadinessSource``.
 final class EventSource: Sendable {
@@ -42,20 +41,13 @@ final class EventSource: Sendable {
         }
     }
 
-    /// A timer that never fires until ``fire(at:)``.
-    static func timer(on loop: EventLoop, handler: @escaping @Sendable () -> Void) -> EventSource {
-        let source = DispatchSource.makeTimerSource(queue: messages)
-        source.schedule(deadline: .distantFuture)
-        return EventSource(source) { [work = loop.work] in work.append(handler) }
-    }
-
     private init(_ source: any DispatchSourceProtocol, handler: @escaping @Sendable () -> Void) {
         self.source = source
         source.setEventHandler(handler: handler)
         source.activate()
     }
 
-    /// The queue on which Dispatch reports timers and signals. Like a loop, it gets a thread of its own when it needs
+    /// The queue on which Dispatch reports signals. Like a loop, it gets a thread of its own when it needs
     /// one.
     private static let messages = DispatchQueue(label: "baton.messages")
 
@@ -67,21 +59,4 @@ final class EventSource: Sendable {
     func cancel() {
         source.cancel()
     }
-
-    /// Sets when a timer's handler runs, replacing the time set before.
-    ///
-    /// The leeway of a millisecond lets the kernel join wake-ups.
-    ///
-    /// - Parameter deadline: a reading of ``MonotonicClock``.
-    func fire(at deadline: UInt64) {
-        guard let timer = source as? any DispatchSourceTimer else { return }
-        // Dispatch tells three clocks apart by the two upper bits of a time: 0x for CLOCK_MONOTONIC, 10 for
-        // CLOCK_BOOTTIME (`DISPATCH_MONOTONICTIME_NOW` is 1 << 63), 11 for wall time. Its Swift interface names only
-        // the first and the last. A test detects if this ever changes.
-        let boottime = min(deadline, Self.latest) | (1 << 63)
-        timer.schedule(deadline: DispatchTime(uptimeNanoseconds: boottime), leeway: .milliseconds(1))
-    }
-
-    /// The latest time that Dispatch does not take for "never": 146 years.
-    private static let latest: UInt64 = (1 << 62) - 2
 }

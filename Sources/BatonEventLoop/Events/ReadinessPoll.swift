@@ -13,8 +13,9 @@ import SystemPackage
 ///
 /// A report of Dispatch begins a turn of the loop. Each trip through Dispatch wakes three threads, which would be most
 /// of the cost of a refused connection. So a turn keeps its thread while events and work come, waits for more by
-/// itself, and ends after a while without any. Dispatch does not watch during a turn, because libdispatch arms a read
-/// source for one event and again when its handler has returned. New work on the loop ends the wait (``LoopWork``).
+/// itself, and ends after a while without any. A turn in which only timers fired ends at once. Dispatch does not watch
+/// during a turn, because libdispatch arms a read source for one event and again when its handler has returned. New
+/// work on the loop ends the wait (``LoopWork``).
 ///
 /// Level-triggered (epoll(7)). A descriptor that is watched for nothing is removed from the set, because `epoll` always
 /// reports a hang-up. Watches are added, changed and removed from any thread; handlers run on the loop. There are at
@@ -52,10 +53,13 @@ final class ReadinessPoll: Sendable {
     private static let broken = UInt32(baton_epoll_broken)
     /// The greatest number of events taken at a time. The others follow after other work of the loop.
     private static let batch = Int(baton_epoll_batch)
+    /// The keys of the descriptors of this set: watches have keys from 1 on.
+    private static let (wakeKey, timerKey) = (UInt64(0), UInt64.max)
 
     private let descriptor: SharedDescriptor
     /// An eventfd. Each write to it ends the wait.
     private let wake: SharedDescriptor
+    let timers: LoopTimers
     private let work: LoopWork
     private let idleWait: Int32
     private let state = Lock(State())
@@ -72,9 +76,11 @@ final class ReadinessPoll: Sendable {
         self.idleWait = idleWait
         descriptor = try Self.descriptor(baton_epoll_create())
         wake = try Self.descriptor(baton_event_create())
-        // Key 0 is free, because the keys of watches begin at 1.
-        let result = baton_epoll_watch(descriptor.rawValue, wake.rawValue, 0, baton_epoll_each_write, 0)
-        guard result == 0 else { throw Self.failure(-result) }
+        timers = LoopTimers(try Self.descriptor(baton_timer_create()))
+        for (own, key) in [(wake, Self.wakeKey), (timers.descriptor, Self.timerKey)] {
+            let result = baton_epoll_watch(descriptor.rawValue, own.rawValue, 0, baton_epoll_each_write, key)
+            guard result == 0 else { throw Self.failure(-result) }
+        }
         let source = EventSource.readable(descriptor, on: queue) { [weak self] in self?.turn() }
         state.withLock { $0.source = source }
     }
@@ -163,17 +169,26 @@ final class ReadinessPoll: Sendable {
     private func turn() {
         work.enter()
         var wait: Int32 = 0
+        // Bytes are often followed by others, and a timer is not.
+        var waits = false
         while true {
-            let hasDelivered = deliver(waiting: wait)
+            let events = deliver(waiting: wait)
             let hasWorked = work.run()
-            guard hasDelivered || hasWorked else { break }
-            wait = work.prepareToWait(wakingBy: wake) ? idleWait : 0
+            guard events != .none || hasWorked else { break }
+            waits = waits || events == .descriptors
+            wait = waits && work.prepareToWait(wakingBy: wake) ? idleWait : 0
         }
         work.leave()
     }
 
-    /// Waits for events and runs their handlers. Returns whether there were any; a write to `wake` is one.
-    private func deliver(waiting milliseconds: Int32) -> Bool {
+    private enum Events {
+        case none
+        case timers
+        case descriptors
+    }
+
+    /// Waits for events and runs their handlers.
+    private func deliver(waiting milliseconds: Int32) -> Events {
         withUnsafeTemporaryAllocation(of: UInt32.self, capacity: Self.batch) { events in
             withUnsafeTemporaryAllocation(of: UInt64.self, capacity: Self.batch) { keys in
                 // An interrupted call takes nothing. Dispatch then reports the remaining events again.
@@ -181,15 +196,21 @@ final class ReadinessPoll: Sendable {
                     baton_epoll_wait(descriptor.rawValue, milliseconds, events.baseAddress, keys.baseAddress))
                 // The wait is over, so new work, also that of handlers, needs no write to `wake` from here on.
                 if milliseconds > 0 { work.enter() }
-                guard count > 0 else { return false }
+                guard count > 0 else { return .none }
+                var delivered = Events.timers
                 work.measure {
                     for index in 0..<count {
                         let (key, events) = (keys[index], events[index])
+                        guard key != Self.timerKey else {
+                            timers.fire()
+                            continue
+                        }
+                        delivered = .descriptors
                         if events & (Self.input | Self.broken) != 0 { watch(key, for: Self.input)?.onReadable() }
                         if events & (Self.output | Self.broken) != 0 { watch(key, for: Self.output)?.onWritable() }
                     }
                 }
-                return true
+                return delivered
             }
         }
     }

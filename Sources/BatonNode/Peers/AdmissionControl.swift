@@ -14,9 +14,6 @@ import BatonTransport
 /// first message is incomplete waits, in a bounded number and for a bounded time. The kernel keeps connections that
 /// have sent nothing, and wakes the loop only when the announced rest of a message has come. A connection stays on the
 /// listeners' loop until it is admitted: waking two loops for each would cost twice as much.
-///
-/// One timer serves all pending connections, since arming a Dispatch timer for each costs more than the rest of the
-/// check.
 @ControlLoop
 final class AdmissionControl {
     private let account: CurrentAccount
@@ -26,10 +23,8 @@ final class AdmissionControl {
     private let limits: NodeLimits
     private let budget: ReceiveBudget?
     private let admitted: @ControlLoop @Sendable (Connection) -> Void
-    private var pending: [ObjectIdentifier: (connection: PendingConnection, until: Instant)] = [:]
+    private var pending: [ObjectIdentifier: (connection: PendingConnection, deadline: Timer)] = [:]
     private var places: Places<ObjectIdentifier, IPAddress>
-    /// Armed for the earliest deadline, or for one of a connection that is gone.
-    private var timer = DeadlineTimer()
 
     /// - Parameters:
     ///   - context: has the gate.
@@ -73,17 +68,6 @@ final class AdmissionControl {
         for (connection, _) in pending.values { reject(connection) }
     }
 
-    /// Closes the connections whose deadline has passed, and arms the timer for the next.
-    private func closeExpired() {
-        let now = Instant.now
-        for (connection, until) in pending.values where until <= now { reject(connection) }
-        arm()
-    }
-
-    private func arm() {
-        timer.schedule(at: pending.values.map(\.until).min()) { [weak self] in self?.closeExpired() }
-    }
-
     /// Reads what has come, and admits or closes the connection if that is enough.
     ///
     /// - Returns: `false` while more has to come.
@@ -119,9 +103,9 @@ final class AdmissionControl {
     private func add(_ connection: PendingConnection) -> Bool {
         let key = ObjectIdentifier(connection)
         guard places.enter(key, of: connection.address.map { [$0] } ?? []) else { return false }
-        pending[key] = (connection, .now + limits.admissionDeadline)
-        // All have the same deadline, so a timer that is armed for an earlier one is early enough.
-        if pending.count == 1 { arm() }
+        let deadline = Timer { [weak self] in self?.reject(connection) }
+        deadline.schedule(after: limits.admissionDeadline)
+        pending[key] = (connection, deadline)
         return true
     }
 
