@@ -10,8 +10,10 @@ import SystemPackage
 /// handler runs only if they differ: at once for a few changes in a row, then every 5 s (``ChangeRateLimit``).
 package final class NetworkMonitor: Sendable {
     private struct State {
-        /// The addresses of the last list.
+        /// The addresses that the handler was told last, or that were there at the start.
         var addresses: [InterfaceAddress]
+        /// The addresses as they are now; nil if the kernel has told of a change since.
+        var present: [InterfaceAddress]?
         var source: ReadinessSource?
         var debounceTimer: Timer?
         var rateLimit = ChangeRateLimit()
@@ -67,6 +69,19 @@ package final class NetworkMonitor: Sendable {
         cancel()
     }
 
+    /// The addresses as they are now. They are listed anew only if the kernel has told of a change. Called on the loop,
+    /// so that nothing is told meanwhile.
+    ///
+    /// - Throws: what ``InterfaceAddress/current(includingLoopback:includingIdle:)`` does.
+    package var addresses: [InterfaceAddress] {
+        get throws(SocketError) {
+            if let present = state.withLock({ $0.present }) { return present }
+            let listed = try InterfaceAddress.current(includingLoopback: includesLoopback)
+            state.withLock { if $0.onChange != nil { $0.present = listed } }
+            return listed
+        }
+    }
+
     /// Stops watching. Idempotent, callable from anywhere. After a call on the loop no handler runs any more.
     package func cancel() {
         let dropped = state.withLock { state in
@@ -111,7 +126,9 @@ package final class NetworkMonitor: Sendable {
             // Any other error is an overrun (ENOBUFS), which means that messages were lost.
             sawSign = true
         }
-        if sawSign { scheduleComparison(after: debounce) }
+        guard sawSign else { return }
+        state.withLock { $0.present = nil }
+        scheduleComparison(after: debounce)
     }
 
     private func scheduleComparison(after delay: Duration) {

@@ -27,7 +27,7 @@ final class PeerConnections {
     nonisolated let budget: ReceiveBudget
     private var links: Links<Connection, IPAddress>
     private var dials: [String: Task<Connection, any Error>] = [:]
-    /// Knows this device's addresses without a look at the system; nil if the network is not watched.
+    /// Knows this device's addresses; nil if the network is not watched.
     var network: NetworkMonitor?
     private(set) var isStopped = false
 
@@ -125,7 +125,7 @@ final class PeerConnections {
     /// Whether a connection leads from an address that this device has to one that the other device has announced.
     func isWhereAnnounced(_ connection: Connection, _ device: String) -> Bool {
         if let here = connection.localAddress.ipAddress, !here.isLoopback,
-            let own = try? InterfaceAddress.current(),
+            let own = try? network?.addresses ?? InterfaceAddress.current(),
             !own.contains(where: { $0.address == here })
         {
             return false
