@@ -131,32 +131,15 @@ struct ChangingDocumentReadTests {
         return (read, nil)
     }
 
-    @Test("A file that has not changed is read on where it is now, though one before it has grown since")
-    func moved() async throws {
-        var generator = SeededGenerator(seed: 95)
+    @Test("An application that was slow gets no bytes of what has changed since", arguments: [["a"], ["a", "b"]])
+    func changed(edited: [String]) async throws {
+        var generator = SeededGenerator(seed: 96)
         let content = generator.bytes(Self.size)
         let scene = try await Scene([("a", generator.bytes(1 << 20)), ("b", content)])
         let slow = try await scene.open("b")
         // The description, and the range of which the application has not taken the first chunk.
         try await eventually("the origin was left") { scene.served.endedCount == 2 }
-        try await scene.edit("a", generator.bytes(2 << 20))
-        _ = try await scene.parts.documents.describe(from: scene.near, claim: scene.claim)
-        let (read, error) = await rest(of: slow)
-        #expect(error == nil && read == content)
-        // Once for each state, and once because the origin was told of the older one.
-        #expect(scene.served.manifestCount == 3)
-        await scene.close()
-    }
-
-    @Test("Of a file that has changed as well no other bytes are read on")
-    func changed() async throws {
-        var generator = SeededGenerator(seed: 96)
-        let content = generator.bytes(Self.size)
-        let scene = try await Scene([("a", generator.bytes(1 << 20)), ("b", content)])
-        let slow = try await scene.open("b")
-        try await eventually("the origin was left") { scene.served.endedCount == 2 }
-        try await scene.edit("a", generator.bytes(2 << 20))
-        try await scene.edit("b", generator.bytes(Self.size))
+        for name in edited { try await scene.edit(name, generator.bytes(2 << 20)) }
         _ = try await scene.parts.documents.describe(from: scene.near, claim: scene.claim)
         let (read, error) = await rest(of: slow)
         #expect(error?.code == .reset(.sourceChanged))

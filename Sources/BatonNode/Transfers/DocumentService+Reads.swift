@@ -64,61 +64,41 @@ extension DocumentService {
     ///
     /// - Parameters:
     ///   - description: what the origin described it as.
-    ///   - describe: called where it is another one there now: the file may be as it was, and in another place among
-    ///     the chunks.
-    /// - Throws: what failed, also where the stream had been answered: it is aborted then.
+    ///   - describe: called if it is another one there now, and nothing of it was told yet.
+    /// - Throws: what failed, also if the stream had been answered: it is aborted then.
     func read(
         _ range: FileRange, of description: DocumentDescription, from connection: Connection, claim: ClaimID,
         to stream: BatonTransport.Stream, describingAnew describe: DescribingAnew
     ) async throws(HandoffError) {
-        var rest = try DocumentPart(range, of: description)
-        guard !rest.chunks.isEmpty else {
-            try await stream.respond(.documentRead(rest.response))
-            return await stream.finish()
-        }
-        // Nothing of it was told yet: what is there now is as good.
-        var origin = try await request(&rest, from: connection, claim: claim) { (part) throws(HandoffError) in
-            part = try DocumentPart(range, of: try await describe(part.description))
-            guard !part.chunks.isEmpty else { throw DocumentPart.hasChanged(part.description.tree) }
+        var part = try DocumentPart(range, of: description)
+        var origin: BatonTransport.Stream?
+        var descriptions = 0
+        while origin == nil, !part.chunks.isEmpty {
+            do {
+                origin = try await request(part, from: connection, claim: claim)
+            } catch {
+                descriptions += 1
+                guard error.code == .documentChanged, descriptions <= Self.descriptionsOfRead else { throw error }
+                part = try DocumentPart(range, of: try await describe(part.description))
+            }
         }
         do {
-            try await stream.respond(.documentRead(rest.response))
-            while true {
-                let (part, current) = (rest, origin)
+            try await stream.respond(.documentRead(part.response))
+            while let asked = origin {
+                let rest = part
                 let count = try await withStallWatch(stallDeadline) {
-                    try await relay(part, from: current, to: stream, within: $0)
+                    try await relay(rest, from: asked, to: stream, within: $0)
                 }
-                rest.removeFirst(count)
-                guard !rest.chunks.isEmpty else { break }
-                origin = try await request(&rest, from: connection, claim: claim) { (part) throws(HandoffError) in
-                    try part.move(to: try await describe(part.description))
-                }
+                part.removeFirst(count)
+                origin = part.chunks.isEmpty ? nil : try await request(part, from: connection, claim: claim)
             }
             await stream.finish()
         } catch {
-            await origin.reset(.cancelled)
+            await origin?.reset(.cancelled)
             let failure = HandoffError(documentCause: error)
             await stream.reset(failure.resetCode)
             throw failure
         }
-    }
-
-    /// Asks the origin for the chunks of a part, wherever they are by now.
-    ///
-    /// - Parameter renew: makes it the part of what the document is now.
-    private func request(
-        _ part: inout DocumentPart, from connection: Connection, claim: ClaimID,
-        renew: (inout DocumentPart) async throws(HandoffError) -> Void
-    ) async throws(HandoffError) -> BatonTransport.Stream {
-        for _ in 0..<Self.descriptionsOfRead {
-            do {
-                return try await request(part, from: connection, claim: claim)
-            } catch {
-                guard error.code == .documentChanged else { throw error }
-            }
-            try await renew(&part)
-        }
-        return try await request(part, from: connection, claim: claim)
     }
 
     private func request(
@@ -288,11 +268,6 @@ struct DocumentPart: Sendable {
     private(set) var chunks: Range<UInt64>
     /// Of the file.
     let version: FileVersion
-    /// Which file of a folder.
-    private let path: EntryPath
-    /// Where the file begins, among the bytes of the document.
-    private let start: UInt64
-
     /// - Throws: `invalidRequest` for a folder and for a file that the document has not;
     ///   `documentChanged` for another version than is wanted, also if the file is gone.
     init(_ wanted: FileRange, of description: DocumentDescription) throws(HandoffError) {
@@ -308,7 +283,6 @@ struct DocumentPart: Sendable {
         let whole = tree.layout.bytes(ofFile: file)
         let bytes = wanted.bytes.clamped(to: 0..<UInt64(whole.count))
         self.description = description
-        (path, start) = (wanted.path, whole.lowerBound)
         version = tree.entry(ofFile: file).file?.version ?? .none
         guard wanted.version == nil || wanted.version == version else { throw Self.hasChanged(tree) }
         range = whole.lowerBound + bytes.lowerBound..<whole.lowerBound + bytes.upperBound
@@ -327,19 +301,6 @@ struct DocumentPart: Sendable {
     /// The first chunks have been handed on.
     mutating func removeFirst(_ count: UInt64) {
         chunks = chunks.lowerBound + count..<chunks.upperBound
-    }
-
-    /// The document was described anew: what is left is where its file is now.
-    ///
-    /// - Throws: `documentChanged` where the file is another one now, or does not say which it is.
-    mutating func move(to description: DocumentDescription) throws(HandoffError) {
-        guard isVersioned, description.tree.file(at: path) != nil else { throw Self.hasChanged(tree) }
-        let first = max(range.lowerBound, tree.layout.offset(of: chunks.lowerBound))
-        let left = FileRange(bytes: first - start..<range.upperBound - start, path: path, version: version)
-        let moved = try DocumentPart(left, of: description)
-        // One version has one size.
-        guard moved.range.count == left.bytes.count else { throw Self.hasChanged(description.tree) }
-        self = moved
     }
 
     /// The answer to the application before the bytes.
