@@ -158,7 +158,11 @@ struct OfferRequestTests {
                 $0.userInfo = info
             })
         #expect(throws: Never.self) {
-            try OfferedActivity.requireOnlyPage(type: "org.example.note", webPageURL: "", userInfo: info)
+            try OfferedActivity(
+                request {
+                    $0.type = "org.example.note"
+                    $0.userInfo = info
+                }, document: nil)
         }
     }
 

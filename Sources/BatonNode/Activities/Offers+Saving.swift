@@ -15,11 +15,6 @@ extension Offers {
     ) async throws(HandoffError) -> (payload: WireActivityPayload, kept: KeptActivity) {
         let (userInfo, document) = try await files.outgoing(
             saved.userInfo, document: document(of: saved, for: activity))
-        try OfferedActivity.requireFitting(userInfo)
-        try OfferedActivity.requireSane(
-            webPageURL: saved.webPageURL, referrerURL: saved.referrerURL, requiredKeys: saved.requiredUserInfoKeys,
-            target: saved.targetContentIdentifier)
-        try OfferedActivity.requireOnlyPage(type: activity.type, webPageURL: saved.webPageURL, userInfo: userInfo)
         var payload = activity.payload
         payload.userInfo = userInfo
         if let document {
@@ -35,6 +30,7 @@ extension Offers {
         if !saved.title.isEmpty, saved.title.utf8.count <= OfferedActivity.titleBound {
             payload.summary.title = saved.title
         }
+        try OfferedActivity.requireSane(payload, userInfo: userInfo)
         var kept = KeptActivity(activity: activity)
         (kept.activity.document, kept.state) = (document, saved.state)
         return (payload, kept)

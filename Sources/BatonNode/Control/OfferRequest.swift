@@ -51,11 +51,6 @@ extension OfferedActivity {
         }
         let type = try Self.type(of: request, document)
         try Self.require(request.title, "the title", atMost: Self.titleBound)
-        let userInfo = try Self.requireFitting(request.userInfo)
-        try Self.requireSane(
-            webPageURL: request.webPageURL, referrerURL: request.referrerURL,
-            requiredKeys: request.requiredUserInfoKeys, target: request.targetContentIdentifier)
-        try Self.requireOnlyPage(type: type, webPageURL: request.webPageURL, userInfo: request.userInfo)
         try Self.require(request.team, "the team", atMost: Self.teamBound)
         try Self.require(request.application, "the application's identifier", atMost: Self.applicationBound)
         let expires = try Self.expiry(request.expires)
@@ -79,6 +74,7 @@ extension OfferedActivity {
             $0.requiredUserInfoKeys = request.requiredUserInfoKeys
             $0.targetContentIdentifier = request.targetContentIdentifier
         }
+        let userInfo = try Self.requireSane(content, userInfo: request.userInfo)
         self.init(
             id: id, content: content, encodedUserInfo: userInfo, document: document, needsSave: request.needsSave,
             application: request.application, expires: expires)
@@ -133,35 +129,29 @@ extension OfferedActivity {
     }
 
     /// Refuses what a payload may not carry, whether it was offered, saved, or came from another device.
+    ///
+    /// - Returns: the user info as it travels.
+    @discardableResult
     static func requireSane(
-        webPageURL: String, referrerURL: String, requiredKeys: [String], target: String
-    ) throws(HandoffError) {
+        _ payload: WireActivityPayload, userInfo: WireDictionaryValue
+    ) throws(HandoffError) -> [UInt8] {
         for (url, what, bound) in [
-            (webPageURL, "the web page", urlBound), (referrerURL, "the referrer", referrerBound),
+            (payload.webPageURL, "the web page", urlBound), (payload.referrerURL, "the referrer", referrerBound),
         ] {
             guard url.isEmpty || (isWebPage(url) && url.utf8.count <= bound) else {
                 throw HandoffError(
                     .invalidRequest, "\(what) has to be an http or https URL of at most \(bound) bytes")
             }
         }
-        guard requiredKeys.reduce(0, { $0 + $1.utf8.count + 3 }) <= requiredKeysBound else {
+        guard payload.requiredUserInfoKeys.reduce(0, { $0 + $1.utf8.count + 3 }) <= requiredKeysBound else {
             throw HandoffError(.invalidRequest, "the required keys have over \(requiredKeysBound) bytes: name fewer")
         }
-        try require(target, "the target content identifier", atMost: targetBound)
-    }
-
-    private static func require(_ text: String, _ what: String, atMost bound: Int) throws(HandoffError) {
-        guard text.utf8.count > bound else { return }
-        throw HandoffError(.invalidRequest, "\(what) is over \(bound) bytes: shorten it")
-    }
-
-    /// Refuses an activity of the type for browsing the web that has more than a page: a browser has to be able to
-    /// continue it. Other types pass.
-    static func requireOnlyPage(
-        type: String, webPageURL: String, userInfo: WireDictionaryValue
-    ) throws(HandoffError) {
-        guard type == ActivityType.browsingWeb else { return }
-        guard !webPageURL.isEmpty else {
+        try require(payload.targetContentIdentifier, "the target content identifier", atMost: targetBound)
+        let encoded = try requireFitting(userInfo)
+        // A browser has to be able to continue it.
+        let type = payload.summary.type
+        guard type == ActivityType.browsingWeb else { return encoded }
+        guard !payload.webPageURL.isEmpty else {
             throw HandoffError(.invalidRequest, "an activity of type \(type) needs a web page: give it one")
         }
         guard userInfo.pairs.isEmpty else {
@@ -170,12 +160,17 @@ extension OfferedActivity {
                 "an activity of type \(type) has no user info, only a web page: give it a type of your own, or leave"
                     + " the user info out")
         }
+        return encoded
+    }
+
+    private static func require(_ text: String, _ what: String, atMost bound: Int) throws(HandoffError) {
+        guard text.utf8.count > bound else { return }
+        throw HandoffError(.invalidRequest, "\(what) is over \(bound) bytes: shorten it")
     }
 
     /// Refuses user info that is too large for a handoff, or made to cost its reader more than its writer.
     ///
     /// - Returns: the user info as it travels.
-    @discardableResult
     static func requireFitting(_ userInfo: WireDictionaryValue) throws(HandoffError) -> [UInt8] {
         try userInfo.requireCheapKeys()
         guard let encoded: [UInt8] = try? userInfo.serializedBytes() else {

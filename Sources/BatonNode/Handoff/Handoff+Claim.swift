@@ -49,15 +49,10 @@ extension Handoff {
         }
         try requireAccepted(payload.summary)
         do {
-            try OfferedActivity.requireSane(
-                webPageURL: payload.webPageURL, referrerURL: payload.referrerURL,
-                requiredKeys: payload.requiredUserInfoKeys, target: payload.targetContentIdentifier)
-            try OfferedActivity.requireOnlyPage(
-                type: payload.summary.type, webPageURL: payload.webPageURL, userInfo: payload.userInfo)
+            try OfferedActivity.requireSane(payload, userInfo: payload.userInfo)
         } catch {
             throw HandoffError(.internal, "\(plan.origin.name) sent what no activity may have: \(error)")
         }
-        try OfferedActivity.requireFitting(payload.userInfo)
         let summary = payload.summary
         try plan.rule?.require(type: summary.type, size: summary.documentSize)
         try plan.requirePolicy(over: connection, size: summary.documentSize)
