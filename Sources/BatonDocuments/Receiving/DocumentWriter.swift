@@ -68,7 +68,8 @@ package actor DocumentWriter {
     /// Buffers that the thread has, the oldest first. With one behind the one that it writes, it never waits for a loop
     /// that decrypts what comes next.
     private var underWay: [Buffer] = []
-    private var free: Buffer?
+    /// Buffers that are on loan no more, at most two.
+    private var free: [Buffer] = []
     private var failure: DocumentError?
     private var waiter: CheckedContinuation<Void, Never>?
 
@@ -166,8 +167,7 @@ package actor DocumentWriter {
         } completion: { result in
             self.assumeIsolated { $0.note(result) }
         }
-        defer { free = nil }
-        return free
+        return free.popLast()
     }
 
     /// Bytes, from the next one on, to where a record begins, if those that are under way are whole chunks.
@@ -178,7 +178,7 @@ package actor DocumentWriter {
     }
 
     private func note(_ result: Result<Progress, DocumentError>) {
-        free = underWay.removeFirst()
+        free.append(underWay.removeFirst())
         switch result {
         case .success(let progress): self.progress = progress
         case .failure(let error): failure = failure ?? error
