@@ -3,6 +3,7 @@
 import ArgumentParser
 import Baton
 import BatonDocuments
+import BatonEventLoop
 import BatonMessages
 import FoundationEssentials
 import Glibc
@@ -144,7 +145,11 @@ struct AcceptCommand: AsyncParsableCommand {
         defer { withExtendedLifetime(interrupts) {} }
         do {
             try await NodeAccess.withNode { client in
-                let responder = Task { try await ResponderWatch.run(client, reporter.output) }
+                let responder = Task {
+                    // A command that is over at once has nothing to tell of it.
+                    try await Alarm.sleep(for: Self.patience)
+                    try await ResponderWatch.run(client, reporter.output)
+                }
                 defer { responder.cancel() }
                 let finder = ActivityFinder(client: client, choice: choice)
                 var tries = 0
@@ -167,6 +172,8 @@ struct AcceptCommand: AsyncParsableCommand {
         }
     }
 
+    /// The time after which the user hears that devices do not see each other: 250 ms.
+    private static let patience = Duration.milliseconds(250)
     /// How often an activity is looked for that is replaced before it is accepted: 5 times.
     private static let tryBound = 5
 
