@@ -16,7 +16,7 @@ package struct Home: Sendable, Hashable {
     /// The folder of the local socket: 0700, and gone after a restart of the machine.
     package let runtimeFolder: String
 
-    /// The Unix-domain socket of the node: 0600.
+    /// The Unix-domain socket of the node: 0600. A path has at most 107 bytes (unix(7)), a `BATON_HOME` at most 91.
     package var socketPath: String { runtimeFolder + "/node.socket" }
 
     /// Reads the folders from the environment.

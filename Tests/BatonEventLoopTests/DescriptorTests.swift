@@ -90,10 +90,13 @@ extension OwnProcess {
         @Test("Raising respects the hard limit and lowers nothing")
         func raise() async {
             await #expect(processExitsWith: .success) {
-                #expect(DescriptorLimit.set(to: 256))
-                #expect(DescriptorLimit.raise(to: 300) == 256)
-                #expect(DescriptorLimit.raise(to: 200) == 300)
-                #expect(DescriptorLimit.raise(to: .max) == 300)
+                try Descriptors.limit(to: 256)
+                DescriptorLimit.raise(to: 300)
+                #expect(Descriptors.limits.rlim_cur == 300)
+                DescriptorLimit.raise(to: 200)
+                #expect(Descriptors.limits.rlim_cur == 300)
+                DescriptorLimit.raise(to: .max)
+                #expect(Descriptors.limits.rlim_cur == Descriptors.limits.rlim_max)
                 // Unlimited is not near.
                 #expect(!DescriptorLimit.isNearlyReached)
             }

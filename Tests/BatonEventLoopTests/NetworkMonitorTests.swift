@@ -28,7 +28,7 @@ struct NetworkMonitorTests {
         let loop = EventLoop(name: "test")
         let seen = Box<[InterfaceAddress]?>(nil)
         let onLoop = Box(true)
-        let monitor = try NetworkMonitor(on: loop, debounce: .milliseconds(20), includesLoopback: true) { addresses in
+        let monitor = try NetworkMonitor(on: loop) { addresses in
             if !loop.isCurrent { onLoop.value = false }
             seen.value = addresses
         }

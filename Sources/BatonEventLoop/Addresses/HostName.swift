@@ -8,7 +8,7 @@ package enum HostName {
     ///
     /// Blocks, possibly for many seconds: see getaddrinfo(3). So it is not for an event loop.
     ///
-    /// - Throws: `noAddress`, with the reason in words, if the name has none.
+    /// - Throws: `unreachable`, with the reason in words, if the name has none.
     package static func addresses(of host: String, port: UInt16) throws(SocketError) -> [SocketAddress] {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
@@ -17,7 +17,7 @@ package enum HostName {
         let status = getaddrinfo(host, String(port), &hints, &first)
         guard status == 0 else {
             let reason = gai_strerror(status).map { String(cString: $0) } ?? "error \(status)"
-            throw SocketError(.noAddress, while: "looking up \(host) (\(reason))")
+            throw SocketError(.unreachable, while: "looking up \(host) (\(reason))")
         }
         defer { freeaddrinfo(first) }
         var addresses: [SocketAddress] = []
@@ -26,7 +26,7 @@ package enum HostName {
             if let system = info.pointee.ai_addr, let address = SocketAddress(system) { addresses.append(address) }
             next = info.pointee.ai_next
         }
-        guard !addresses.isEmpty else { throw SocketError(.noAddress, while: "looking up \(host)") }
+        guard !addresses.isEmpty else { throw SocketError(.unreachable, while: "looking up \(host)") }
         return addresses
     }
 }

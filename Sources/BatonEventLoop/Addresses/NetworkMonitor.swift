@@ -21,8 +21,6 @@ package final class NetworkMonitor: Sendable {
         var onChange: (@Sendable ([InterfaceAddress]) -> Void)?
     }
 
-    private let debounce: Duration
-    private let includesLoopback: Bool
     private let state: Lock<State>
 
     // linux/netlink.h and linux/rtnetlink.h, which Swift does not import.
@@ -30,30 +28,24 @@ package final class NetworkMonitor: Sendable {
     // RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR
     private static let groups: UInt32 = 0x1 | 0x10 | 0x100
 
+    /// The time from the first notification to the list of addresses. A change of network is a burst of small ones.
+    private static let debounce = Duration.milliseconds(250)
     /// The greatest number of messages that one turn of the loop reads.
     private static let batch = 64
-    /// The time before listing again after it failed.
-    private static let retryDelay = Duration.seconds(1)
 
     /// Starts watching.
     ///
     /// - Parameters:
     ///   - loop: the loop of the handler.
-    ///   - debounce: the time from the first notification to the list of addresses, 250 ms by default. A change of
-    ///     network is a burst of small ones.
-    ///   - includesLoopback: whether loopback addresses count, false by default.
     ///   - onChange: gets all present addresses. Held until ``cancel()`` or the end of the monitor.
     /// - Throws: `outOfResources` if no descriptor is free; any reason why the process gets no route socket.
     package init(
-        on loop: EventLoop, debounce: Duration = .milliseconds(250), includesLoopback: Bool = false,
-        onChange: @escaping @Sendable ([InterfaceAddress]) -> Void
+        on loop: EventLoop, onChange: @escaping @Sendable ([InterfaceAddress]) -> Void
     ) throws(SocketError) {
-        self.debounce = debounce
-        self.includesLoopback = includesLoopback
         let poll = try loop.poll()
         let descriptor = SharedDescriptor(try Self.routeSocket())
         // Listed after the socket is bound, so that every later change is notified.
-        let addresses = try InterfaceAddress.current(includingLoopback: includesLoopback)
+        let addresses = try InterfaceAddress.current(includingLoopback: true)
         state = Lock(State(addresses: addresses, onChange: onChange))
 
         let source = ReadinessSource(descriptor, in: poll, onReadable: { [weak self] in self?.drain(descriptor) })
@@ -76,7 +68,7 @@ package final class NetworkMonitor: Sendable {
     package var addresses: [InterfaceAddress] {
         get throws(SocketError) {
             if let present = state.withLock({ $0.present }) { return present }
-            let listed = try InterfaceAddress.current(includingLoopback: includesLoopback)
+            let listed = try InterfaceAddress.current(includingLoopback: true)
             state.withLock { if $0.onChange != nil { $0.present = listed } }
             return listed
         }
@@ -128,30 +120,27 @@ package final class NetworkMonitor: Sendable {
         }
         guard sawSign else { return }
         state.withLock { $0.present = nil }
-        scheduleComparison(after: debounce)
+        scheduleComparison()
     }
 
-    private func scheduleComparison(after delay: Duration) {
+    private func scheduleComparison() {
         state.withLock { state in
             // The first notification sets the time, so that a network that never rests is still listed.
             guard let timer = state.debounceTimer, !timer.isScheduled else { return }
             let pause = state.rateLimit.delay(at: MonotonicClock.nanoseconds())
-            timer.schedule(after: max(delay, .nanoseconds(pause)))
+            timer.schedule(after: max(Self.debounce, .nanoseconds(pause)))
         }
     }
 
     private func compare() {
-        do throws(SocketError) {
-            let current = try InterfaceAddress.current(includingLoopback: includesLoopback)
-            let handler = state.withLock { state -> (@Sendable ([InterfaceAddress]) -> Void)? in
-                guard state.onChange != nil, Set(current) != Set(state.addresses) else { return nil }
-                state.addresses = current
-                state.rateLimit.record(at: MonotonicClock.nanoseconds())
-                return state.onChange
-            }
-            handler?(current)
-        } catch {
-            scheduleComparison(after: Self.retryDelay)
+        // Without a free descriptor, the addresses are listed at the next notification.
+        guard let current = try? InterfaceAddress.current(includingLoopback: true) else { return }
+        let handler = state.withLock { state -> (@Sendable ([InterfaceAddress]) -> Void)? in
+            guard state.onChange != nil, Set(current) != Set(state.addresses) else { return nil }
+            state.addresses = current
+            state.rateLimit.record(at: MonotonicClock.nanoseconds())
+            return state.onChange
         }
+        handler?(current)
     }
 }

@@ -18,7 +18,7 @@ extension SocketAddress {
 
     /// Calls `body` with the address as a `sockaddr`.
     ///
-    /// - Throws: `pathTooLong` for a path of more than 107 bytes; see ``UnixSocketFile`` for those.
+    /// - Throws: `other` for an empty path, and one of more than 107 bytes.
     package func withSystemAddress<Value>(
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value
     ) throws(SocketError) -> Value {
@@ -42,8 +42,9 @@ extension SocketAddress {
             withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: system, as: sockaddr_in6.self) }
         case .unix(let path):
             let bytes = path.withPlatformString { Array(UnsafeBufferPointer(start: $0, count: strlen($0))) }
-            guard bytes.count <= Self.longestUnixPath else {
-                throw SocketError(.pathTooLong, while: "using the socket \(path)")
+            // An empty path would be a name without permissions (unix(7), abstract).
+            guard (1...Self.longestUnixPath).contains(bytes.count) else {
+                throw SocketError(.fileNameTooLong, while: "using the socket \(path) (at most 107 bytes)")
             }
             var system = sockaddr_un()
             system.sun_family = sa_family_t(AF_UNIX)
@@ -113,7 +114,7 @@ extension SocketAddress {
         case .failure(let error): throw SocketError(error, while: activity)
         case .success:
             guard let address = SocketAddress(storage) else {
-                throw SocketError(.invalidAddress, while: activity)
+                throw SocketError(.addressFamilyNotSupported, while: activity)
             }
             return address
         }

@@ -16,27 +16,13 @@ package enum DescriptorLimit {
 
     /// Raises the soft limit of this process (`RLIMIT_NOFILE`), up to its hard limit.
     ///
-    /// The usual 1024 exists for programs that call `select`. Programs that this process starts inherit the raised
-    /// limit; restore it for them with ``set(to:)`` if that can matter.
+    /// The usual 1024 exists for programs that call `select`. Programs that this process starts inherit the limit.
     ///
     /// - Parameter count: the wanted limit, 8192 by default; a higher limit stays.
-    /// - Returns: the limit as it was, nil if it cannot be read.
-    @discardableResult
-    package static func raise(to count: UInt = 8192) -> UInt? {
-        guard let limit = current() else { return nil }
-        let wanted = min(rlim_t(count), limit.rlim_max)
-        if wanted > limit.rlim_cur { set(to: UInt(wanted)) }
-        return UInt(limit.rlim_cur)
-    }
-
-    /// Sets the limit of this process.
-    ///
-    /// - Returns: whether it was allowed.
-    @discardableResult
-    package static func set(to count: UInt) -> Bool {
-        guard var limit = current() else { return false }
-        limit.rlim_cur = rlim_t(count)
-        return setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
+    package static func raise(to count: UInt = 8192) {
+        guard var limit = current() else { return }
+        limit.rlim_cur = max(limit.rlim_cur, min(rlim_t(count), limit.rlim_max))
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
     /// Whether only the reserve is left. Three system calls, about a microsecond.

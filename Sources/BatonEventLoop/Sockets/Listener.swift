@@ -17,8 +17,9 @@ package final class Listener: Sendable {
     /// The loop that the handlers run on.
     package let loop: EventLoop
 
-    /// The default length of the kernel's queue of connections that are not accepted yet.
-    package static let defaultBacklog = 128
+    /// The default length of the kernel's queue of connections that are not accepted yet: 1024, more than programs that
+    /// start at once.
+    package static let defaultBacklog = 1024
 
     /// The greatest number of connections that one turn of the loop accepts.
     private static let batch = 16
@@ -31,10 +32,7 @@ package final class Listener: Sendable {
         var file: UnixSocketFile?
         var source: ReadinessSource?
         var recovery: Timer?
-        /// Whether accepting rests because resources ran out.
-        var isBackingOff = false
-        var onAccept: (@Sendable (Socket) -> Void)?
-        var onTrouble: (@Sendable (SocketError) -> Void)?
+        /// Whether accepting has failed for lack of resources since the last connection.
         var isInTrouble = false
     }
 
@@ -45,13 +43,13 @@ package final class Listener: Sendable {
     ///
     /// - Parameters:
     ///   - address: an IP address with a port, 0 for any free one (`::` serves IPv4 as well); or the path of a socket
-    ///     file, of any length, in a folder that exists. The file gets mode 0600. A file that a dead program left is
-    ///     replaced.
+    ///     file, of at most 107 bytes, in a folder that exists. The file gets mode 0600. A file that a dead program
+    ///     left is replaced.
     ///   - loop: the loop of the handlers.
     ///   - backlog: the length of the kernel's queue, ``defaultBacklog`` by default; the kernel cuts it to
     ///     `net.core.somaxconn`.
-    /// - Throws: `addressInUse`, `addressUnavailable`, `permissionDenied` (a port below 1024, a folder), `notASocket`,
-    ///   `notFound` (no such folder), `pathTooLong` (a name of more than about 85 bytes), `outOfResources`.
+    /// - Throws: `addressInUse`, `unreachable` (an address of another machine), `notFound` (no such folder),
+    ///   `outOfResources`, `other`.
     package init(at address: SocketAddress, on loop: EventLoop, backlog: Int = defaultBacklog) throws(SocketError) {
         let backlog = Int32(clamping: max(backlog, 0))
         self.loop = loop
@@ -59,7 +57,7 @@ package final class Listener: Sendable {
         switch address {
         case .unix(let path):
             let descriptor = try SystemCall.streamSocket(AF_UNIX)
-            let file = try UnixSocketFile.listen(descriptor.rawValue, at: path, backlog: backlog)
+            let file = try UnixSocketFile(listeningOn: descriptor.rawValue, at: path, backlog: backlog)
             localAddress = address
             state = Lock(State(descriptor: SharedDescriptor(descriptor), file: file))
         case .ip(let host, _):
@@ -77,7 +75,7 @@ package final class Listener: Sendable {
     ///   - backlog: as in ``init(at:on:backlog:)``.
     ///   - defersAccept: for protocols whose clients send first. A connection is accepted when its first bytes have
     ///     come, or after about this time without any (`TCP_DEFER_ACCEPT` of tcp(7)). Nil accepts at once.
-    /// - Throws: `addressInUse` if the port is taken on either, `permissionDenied` below 1024, `outOfResources`.
+    /// - Throws: `addressInUse` if the port is taken on either, `outOfResources`, `other`.
     package static func onAllAddresses(
         port: UInt16, on loop: EventLoop, backlog: Int = defaultBacklog, defersAccept: Duration? = nil
     ) throws(SocketError) -> Listener {
@@ -134,97 +132,84 @@ package final class Listener: Sendable {
     ///     itself. Called once until a connection is accepted again.
     ///   - onAccept: gets a new socket of the listener's loop, not started yet.
     package func start(
-        onTrouble: (@Sendable (SocketError) -> Void)? = nil, onAccept: @escaping @Sendable (Socket) -> Void
+        onTrouble: @escaping @Sendable (SocketError) -> Void = { _ in },
+        onAccept: @escaping @Sendable (Socket) -> Void
     ) {
         state.withLock { state in
-            guard let descriptor = state.descriptor, state.onAccept == nil else { return }
-            state.onAccept = onAccept
-            state.onTrouble = onTrouble
-            state.source = ReadinessSource(descriptor, in: poll, onReadable: { [weak self] in self?.acceptBatch() })
-            let recovery = Timer(on: loop) { [weak self] in self?.resume() }
+            guard let descriptor = state.descriptor, state.source == nil else { return }
+            let source = ReadinessSource(
+                descriptor, in: poll, onReadable: { [weak self] in self?.acceptBatch(onAccept, onTrouble) })
+            let recovery = Timer(on: loop) { [weak self] in self?.resume(onTrouble) }
             // Dispatch opens a descriptor when the first timer of the process is armed. This does it before descriptors
             // run out.
             recovery.schedule(after: Self.backOffTime)
+            state.source = source
             state.recovery = recovery
+            do throws(SocketError) {
+                try source.resume()
+            } catch {
+                loop.execute { [weak self] in self?.backOff(for: error, onTrouble) }
+            }
         }
-        resume()
     }
 
     /// Stops listening, removes the socket file, and drops connections that were not accepted. Idempotent.
     package func close() {
-        let dropped = state.withLock { state in
+        var dropped = state.withLock { state in
             let dropped = state
             state = State(descriptor: nil, file: nil)
             return dropped
         }
         // The file goes first. A client that finds no file knows at once; one that finds it is still answered.
-        dropped.file?.remove()
+        dropped.file = nil
         dropped.recovery?.cancel()
         dropped.source?.cancel()
     }
 
-    private func resume() {
-        state.withLock { state in
-            state.isBackingOff = false
-            do throws(SocketError) {
-                try state.source?.resume()
-            } catch {
-                // Handlers run on the loop.
-                let onTrouble = backOff(for: error, &state)
-                loop.execute { onTrouble?(error) }
-            }
+    private func resume(_ onTrouble: @Sendable (SocketError) -> Void) {
+        do throws(SocketError) {
+            try state.withLock { $0.source }?.resume()
+        } catch {
+            backOff(for: error, onTrouble)
         }
     }
 
-    private func acceptBatch() {
+    private func acceptBatch(
+        _ onAccept: @Sendable (Socket) -> Void, _ onTrouble: @Sendable (SocketError) -> Void
+    ) {
         for _ in 0..<Self.batch {
-            guard let report = acceptOne() else { return }
-            report()
-        }
-    }
-
-    /// Accepts the next connection, and returns a call that reports it. Nil if no connection can be accepted now.
-    private func acceptOne() -> (@Sendable () -> Void)? {
-        state.withLock { state in
-            guard let descriptor = state.descriptor, let onAccept = state.onAccept, !state.isBackingOff else {
-                return nil
-            }
-            // Checked before the call, because an accepted connection cannot be put back.
-            guard !DescriptorLimit.isNearlyReached else { return backOff(after: .tooManyOpenFiles, &state) }
+            guard let descriptor = state.withLock({ $0.descriptor }) else { return }
             var storage = sockaddr_storage()
             var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-            let number = baton_accept(descriptor.rawValue, &storage, &length)
+            // Checked before the call, because an accepted connection cannot be put back.
+            let number =
+                DescriptorLimit.isNearlyReached ? -EMFILE : baton_accept(descriptor.rawValue, &storage, &length)
             guard number >= 0 else {
                 let error = Errno(rawValue: -number)
-                return error.meansWouldBlock ? nil : backOff(after: error, &state)
+                if error.meansWouldBlock { return }
+                let failure = SocketError(error, while: "accepting a connection at \(localAddress)")
+                // Other errors (accept(2) names eleven) concern only the first connection in the queue.
+                if failure.code == .outOfResources { return backOff(for: failure, onTrouble) }
+                continue
             }
-            state.isInTrouble = false
+            state.withLock { $0.isInTrouble = false }
             let owned = OwnedDescriptor(takingOwnershipOf: number)
             guard let remote = SocketAddress(storage),
                 let socket = try? Socket(SharedDescriptor(owned), on: loop, remote: remote)
-            else { return {} }
-            return { onAccept(socket) }
+            else { continue }
+            onAccept(socket)
         }
     }
 
-    /// Backs off if resources ran out. Other errors (accept(2) names eleven) concern only the first connection in the
-    /// queue.
-    private func backOff(after error: Errno, _ state: inout State) -> @Sendable () -> Void {
-        let failure = SocketError(error, while: "accepting a connection at \(localAddress)")
-        guard failure.code == .outOfResources else { return {} }
-        let onTrouble = backOff(for: failure, &state)
-        return { onTrouble?(failure) }
-    }
-
-    /// Stops accepting for a moment.
-    ///
-    /// - Returns: the handler to tell, if this failure is the first in a row.
-    private func backOff(for failure: SocketError, _ state: inout State) -> (@Sendable (SocketError) -> Void)? {
-        state.isBackingOff = true
-        state.source?.suspend()
-        state.recovery?.schedule(after: Self.backOffTime)
-        defer { state.isInTrouble = true }
-        return state.isInTrouble ? nil : state.onTrouble
+    /// Stops accepting for a moment, and reports the first failure in a row.
+    private func backOff(for failure: SocketError, _ onTrouble: @Sendable (SocketError) -> Void) {
+        let isFirst = state.withLock { state in
+            defer { state.isInTrouble = true }
+            state.source?.suspend()
+            state.recovery?.schedule(after: Self.backOffTime)
+            return !state.isInTrouble
+        }
+        if isFirst { onTrouble(failure) }
     }
 }
 

@@ -4,55 +4,39 @@ import Glibc
 import SystemPackage
 
 extension Socket {
-    /// The time between two tries if the queue of a Unix-domain listener is full: `connect` fails at once then, and
-    /// nothing reports when there is room.
-    private static let retryDelay = Duration.milliseconds(10)
-
     /// Connects to an address without blocking.
     ///
     /// On failure, timeout and cancellation the descriptor is closed.
     ///
     /// - Parameters:
-    ///   - address: TCP, or a socket file with a path of any length.
+    ///   - address: TCP, or a socket file.
     ///   - loop: the loop of the socket.
     ///   - timeout: the longest time of the attempt, 10 s by default. With zero or less it fails unless the connection
     ///     is made at once.
     /// - Returns: the socket, not started yet.
-    /// - Throws: `timedOut`, `cancelled` if the task was, `connectionRefused`, `unreachable`, `notFound` and
-    ///   `permissionDenied` (socket files), `outOfResources`, ….
+    /// - Throws: `timedOut`, `cancelled` if the task was, `connectionRefused`, `unreachable`, `notFound` (socket
+    ///   files), `outOfResources`, ….
     package static func connect(
         to address: SocketAddress, on loop: EventLoop, timeout: Duration = .seconds(10)
     ) async throws(SocketError) -> Socket {
         let activity = "connecting to \(address)"
         guard !Task.isCancelled else { throw SocketError(.cancelled, while: activity) }
-        let deadline = MonotonicClock.deadline(after: timeout) ?? .max
         let descriptor = SharedDescriptor(try SystemCall.streamSocket(address.family))
-        var result = try UnixSocketFile.connect(descriptor.rawValue, to: address)
-        while case .failure(let error) = result, error.meansWouldBlock, address.port == nil {
-            let rest = MonotonicClock.remaining(until: deadline)
-            guard rest > .zero else { throw SocketError(.timedOut, while: activity) }
-            try? await Alarm.sleep(for: min(rest, retryDelay))
-            guard !Task.isCancelled else { throw SocketError(.cancelled, while: activity) }
-            result = try UnixSocketFile.connect(descriptor.rawValue, to: address)
+        let result = try address.withSystemAddress { pointer, length in
+            SystemCall.once { Glibc.connect(descriptor.rawValue, pointer, length) }
         }
         switch result {
         case .success: break
         case .failure(.nowInProgress), .failure(.interrupted):
             // An interrupted connect continues by itself (POSIX), like one that would have blocked.
-            let rest = MonotonicClock.remaining(until: deadline)
-            try await untilConnected(descriptor, on: loop, within: rest, activity)
+            try await untilConnected(descriptor, on: loop, within: timeout, activity)
         case .failure(let error) where error.meansWouldBlock:
-            // For TCP this means that no free port is left (connect(2)).
-            throw SocketError(.addressUnavailable, while: activity, underlyingError: error)
+            // No free port is left, or the queue of the socket file's listener is full (connect(2)).
+            throw SocketError(address.port == nil ? .timedOut : .unreachable, while: activity, underlyingError: error)
         case .failure(let error):
             throw SocketError(error, while: activity)
         }
-        let socket = try Socket(descriptor, on: loop, remote: address)
-        // A TCP connection to an ephemeral port of this machine can, rarely, connect to itself. Nobody listens there.
-        guard address.port == nil || socket.localAddress != address else {
-            throw SocketError(.connectionRefused, while: activity)
-        }
-        return socket
+        return try Socket(descriptor, on: loop, remote: address)
     }
 
     /// Waits for the kernel's answer to a connect.
@@ -92,7 +76,7 @@ extension Socket {
     ///   - loop: the loop of the socket.
     ///   - stagger: 250 ms, the "connection attempt delay" of RFC 8305, 5.
     ///   - timeout: for all of them together, 10 s by default.
-    /// - Throws: `noAddress` for none, `cancelled`, and otherwise the first failure in the order of addresses, with
+    /// - Throws: `unreachable` for none, `cancelled`, and otherwise the first failure in the order of addresses, with
     ///   preference for one other than `timedOut` and `unreachable`.
     package static func connect(
         toAnyOf addresses: [SocketAddress], on loop: EventLoop, stagger: Duration = .milliseconds(250),
@@ -138,6 +122,6 @@ extension Socket {
         // An answer before silence, then in the order of the addresses.
         let errors = failures.compactMap(\.self)
         let telling = errors.first { $0.code != .timedOut && $0.code != .unreachable && $0.code != .cancelled }
-        throw telling ?? errors.first ?? SocketError(.noAddress, while: "connecting")
+        throw telling ?? errors.first ?? SocketError(.unreachable, while: "connecting")
     }
 }

@@ -8,23 +8,11 @@ package struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Code: Sendable, Hashable {
         /// Another program listens on this port or socket file.
         case addressInUse
-        /// No interface of this machine has the address, or no free port is left.
-        case addressUnavailable
-        /// The text or bytes are not an address.
-        case invalidAddress
-        /// No address was given to dial.
-        case noAddress
-        /// The name of a socket file is too long even relative to its folder.
-        case pathTooLong
-        /// Something that is not a socket is at the path of the socket file.
-        case notASocket
         /// Nothing is at the path, or a folder on the way is missing.
         case notFound
-        /// The system does not allow it: a port below 1024, a folder or a socket of another user.
-        case permissionDenied
         /// The machine answers, and no program listens there.
         case connectionRefused
-        /// There is no route, or the network is down.
+        /// There is no address, port or route for it, or the network is down.
         case unreachable
         /// No answer came in time.
         case timedOut
@@ -66,13 +54,7 @@ package struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
         let reason =
             switch code {
             case .addressInUse: "another program already uses this address"
-            case .addressUnavailable: "this machine does not have the address, or has no free port"
-            case .invalidAddress: "this is not an address"
-            case .noAddress: "there is no address to try"
-            case .pathTooLong: "the name of the socket file is too long"
-            case .notASocket: "there is a file here that is not a socket"
             case .notFound: "there is nothing at this path"
-            case .permissionDenied: "permission was denied"
             case .connectionRefused: "nobody listens there"
             case .unreachable: "there is no way to reach it"
             case .timedOut: "there was no answer in time"
@@ -92,14 +74,11 @@ extension SocketError.Code {
         // The system's numbers are an open set; all others are `other`.
         switch error {
         case .addressInUse: self = .addressInUse
-        case .addressNotAvailable: self = .addressUnavailable
-        case .addressFamilyNotSupported: self = .invalidAddress
-        case .fileNameTooLong: self = .pathTooLong
-        case .notSocket: self = .notASocket
         case .noSuchFileOrDirectory, .notDirectory: self = .notFound
-        case .permissionDenied, .notPermitted, .readOnlyFileSystem: self = .permissionDenied
         case .connectionRefused: self = .connectionRefused
-        case .noRouteToHost, .networkUnreachable, .networkDown, .hostIsDown: self = .unreachable
+        case .noRouteToHost, .networkUnreachable, .networkDown, .hostIsDown, .addressNotAvailable,
+            .addressFamilyNotSupported:
+            self = .unreachable
         case .timedOut: self = .timedOut
         case .connectionReset, .brokenPipe, .connectionAbort, .networkReset, .socketNotConnected:
             self = .connectionReset

@@ -1,178 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import Synchronization
 import SystemPackage
 
-/// The file of a Unix-domain listener: made with mode 0600, replaced only if its program is dead, removed at the end.
+/// The file of a Unix-domain listener: made with mode 0600, replaced only if its program is dead, removed with this
+/// object.
 ///
-/// Every call is relative to a descriptor of the folder. That also reaches paths longer than the 107 bytes of a
-/// `sockaddr_un`, as `/proc/self/fd/N/name`. A lock on the folder serializes programs that start at once. Without it,
-/// two could find the file of a dead program, and the slower one would remove the file that the faster one has just
-/// made.
+/// A lock on the folder serializes programs that start at once. Without it, two could find the file of a dead program,
+/// and the slower one would remove the file that the faster one has just made. Baton's programs hold it for
+/// microseconds, and other programs have no reason to take it.
 final class UnixSocketFile: Sendable {
     private let folder: SharedDescriptor
-    private let name: String
+    private let path: String
     private let device: dev_t
     private let inode: ino_t
-    private let isRemoved = Atomic<Bool>(false)
-
-    /// The longest wait for the lock on the folder, which Baton's own programs hold for microseconds.
-    private static let lockTimeout = Duration.seconds(1)
-
-    private init(folder: SharedDescriptor, name: String, status: stat) {
-        self.folder = folder
-        self.name = name
-        device = status.st_dev
-        inode = status.st_ino
-    }
-
-    deinit {
-        remove()
-    }
 
     /// Binds a fresh socket to a path and makes it listen.
     ///
-    /// - Throws: `addressInUse` if a program answers there, `notASocket` if something else is there, `pathTooLong` for
-    ///   a *name* of more than about 85 bytes, `notFound` without the folder, `permissionDenied`.
-    static func listen(_ descriptor: Int32, at path: FilePath, backlog: Int32) throws(SocketError) -> UnixSocketFile {
+    /// - Throws: `addressInUse` if a program has the file, `notFound` without the folder, `permissionDenied`; `other`
+    ///   if the path is longer than 107 bytes, or something else than a socket is there.
+    init(listeningOn descriptor: Int32, at path: FilePath, backlog: Int32) throws(SocketError) {
         let activity = "listening at \(path)"
-        let name = try lastName(of: path)
-        let folder = SharedDescriptor(try openFolder(of: path))
-        let address = try shortAddress(of: path, name: name, in: folder.rawValue)
-
+        func check<Value>(_ result: Result<Value, Errno>) throws(SocketError) -> Value {
+            do { return try result.get() } catch { throw SocketError(error, while: activity) }
+        }
+        func bind() throws(SocketError) -> Result<Int32, Errno> {
+            try SocketAddress.unix(path).withSystemAddress { pointer, length in
+                SystemCall.once { Glibc.bind(descriptor, pointer, length) }
+            }
+        }
+        let folder: SharedDescriptor
+        do {
+            folder = SharedDescriptor(try DurableFile.openFolder(path.removingLastComponent()))
+        } catch {
+            throw SocketError(error, while: activity)
+        }
+        _ = try check(SystemCall.retrying { flock(folder.rawValue, LOCK_EX) })
+        defer { flock(folder.rawValue, LOCK_UN) }
         // Linux makes the file of a socket with the socket's mode, less the umask. So it is never open to others, and
         // the umask, which all threads share, stays unchanged.
-        try check(SystemCall.once { fchmod(descriptor, 0o600) }, activity)
-
-        try lock(folder.rawValue, activity)
-        defer { flock(folder.rawValue, LOCK_UN) }
-
-        var bound = try address.withSystemAddress { pointer, length in
-            SystemCall.once { bind(descriptor, pointer, length) }
-        }
+        _ = try check(SystemCall.once { fchmod(descriptor, 0o600) })
+        var bound = try bind()
         if case .failure(.addressInUse) = bound {
-            try removeStale(name: name, in: folder.rawValue, address, activity)
-            bound = try address.withSystemAddress { pointer, length in
-                SystemCall.once { bind(descriptor, pointer, length) }
-            }
+            try Self.removeStale(path, activity)
+            bound = try bind()
         }
-        try check(bound, activity)
+        _ = try check(bound)
         var status = stat()
-        do throws(SocketError) {
-            try check(SystemCall.once { fstatat(folder.rawValue, name, &status, AT_SYMLINK_NOFOLLOW) }, activity)
-            try check(SystemCall.once { Glibc.listen(descriptor, backlog) }, activity)
-        } catch {
-            unlinkat(folder.rawValue, name, 0)
-            throw error
-        }
-        return UnixSocketFile(folder: folder, name: name, status: status)
+        _ = try check(SystemCall.once { lstat(path.string, &status) })
+        _ = try check(SystemCall.once { Glibc.listen(descriptor, backlog) })
+        self.folder = folder
+        self.path = path.string
+        (device, inode) = (status.st_dev, status.st_ino)
     }
 
-    /// Calls `connect` with an address, whatever the length of its path.
-    ///
-    /// - Returns: the result of the call.
-    /// - Throws: the reason why the call could not be made.
-    static func connect(_ descriptor: Int32, to address: SocketAddress) throws(SocketError) -> Result<Int32, Errno> {
-        guard case .unix(let path) = address, path.length > SocketAddress.longestUnixPath else {
-            return try address.withSystemAddress { pointer, length in
-                SystemCall.once { Glibc.connect(descriptor, pointer, length) }
-            }
-        }
-        let folder = try openFolder(of: path)
-        let short = try shortAddress(of: path, name: try lastName(of: path), in: folder.rawValue)
-        return try short.withSystemAddress { pointer, length in
-            SystemCall.once { Glibc.connect(descriptor, pointer, length) }
-        }
-    }
-
-    /// Removes the file, unless another one has taken its place. Idempotent.
-    func remove() {
-        guard isRemoved.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged else { return }
-        // Without the lock, which somebody may hold for long, the check below has a race of a moment.
-        try? Self.lock(folder.rawValue, "")
-        defer { flock(folder.rawValue, LOCK_UN) }
+    deinit {
+        flock(folder.rawValue, LOCK_EX)
+        // Another file may have taken its place.
         var status = stat()
-        guard fstatat(folder.rawValue, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
-            status.st_dev == device, status.st_ino == inode
-        else { return }
-        unlinkat(folder.rawValue, name, 0)
-    }
-
-    // MARK: - Parts
-
-    private static func lastName(of path: FilePath) throws(SocketError) -> String {
-        guard let component = path.lastComponent, component.kind == .regular else {
-            throw SocketError(.invalidAddress, while: "using the socket \(path)")
-        }
-        return component.string
-    }
-
-    private static func openFolder(of path: FilePath) throws(SocketError) -> OwnedDescriptor {
-        let folder = path.removingLastComponent()
-        do throws(Errno) {
-            return try DurableFile.openFolder(folder)
-        } catch {
-            throw SocketError(error, while: "opening the folder \(folder)")
-        }
-    }
-
-    /// The path itself if it fits, otherwise one through the open folder.
-    private static func shortAddress(
-        of path: FilePath, name: String, in folder: Int32
-    ) throws(SocketError) -> SocketAddress {
-        guard path.length > SocketAddress.longestUnixPath else { return .unix(path) }
-        let short = FilePath("/proc/self/fd/\(folder)/\(name)")
-        guard short.length <= SocketAddress.longestUnixPath else {
-            throw SocketError(.pathTooLong, while: "using the socket \(path)")
-        }
-        return .unix(short)
-    }
-
-    private static func check(_ result: Result<Int32, Errno>, _ activity: String) throws(SocketError) {
-        if case .failure(let error) = result { throw SocketError(error, while: activity) }
-    }
-
-    private static func lock(_ folder: Int32, _ activity: String) throws(SocketError) {
-        let deadline = MonotonicClock.deadline(after: lockTimeout) ?? 0
-        while flock(folder, LOCK_EX | LOCK_NB) != 0 {
-            let error = Errno(rawValue: errno)
-            guard error.meansWouldBlock || error == .interrupted else { throw SocketError(error, while: activity) }
-            guard MonotonicClock.nanoseconds() < deadline else {
-                throw SocketError(.addressInUse, while: activity, underlyingError: error)
-            }
-            poll(nil, 0, 5)
-        }
+        if lstat(path, &status) == 0, status.st_dev == device, status.st_ino == inode { unlink(path) }
     }
 
     /// Removes a socket file whose program does not answer. The caller holds the lock.
-    private static func removeStale(
-        name: String, in folder: Int32, _ address: SocketAddress, _ activity: String
-    ) throws(SocketError) {
+    private static func removeStale(_ path: FilePath, _ activity: String) throws(SocketError) {
         var status = stat()
-        switch SystemCall.once({ fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) }) {
-        case .failure(.noSuchFileOrDirectory): return
-        case .failure(let error): throw SocketError(error, while: activity)
-        case .success: break
-        }
         // A plain file refuses connections like a dead socket, so its type is checked first.
-        guard status.st_mode & S_IFMT == S_IFSOCK else { throw SocketError(.notASocket, while: activity) }
-        let probe = try SystemCall.streamSocket(AF_UNIX)
-        let answer = try address.withSystemAddress { pointer, length in
-            SystemCall.once { Glibc.connect(probe.rawValue, pointer, length) }
+        guard lstat(path.string, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else {
+            throw SocketError(.notSocket, while: activity)
         }
-        switch answer {
-        case .failure(.noSuchFileOrDirectory): return
-        case .failure(.connectionRefused):
-            switch SystemCall.once({ unlinkat(folder, name, 0) }) {
-            case .success, .failure(.noSuchFileOrDirectory): return
-            case .failure(let error): throw SocketError(error, while: activity)
-            }
-        case .failure(.permissionDenied):
-            throw SocketError(.permissionDenied, while: activity, underlyingError: .permissionDenied)
-        case .success, .failure:
-            // In use: it answered, or its queue is full, or it is a socket of another kind.
-            throw SocketError(.addressInUse, while: activity, underlyingError: .addressInUse)
+        let probe = try SystemCall.streamSocket(AF_UNIX)
+        let answer = try SocketAddress.unix(path).withSystemAddress { pointer, length in
+            SystemCall.once { connect(probe.rawValue, pointer, length) }
+        }
+        // It is in use if it answers, its queue is full, or it is a socket of another kind or user.
+        guard case .failure(.connectionRefused) = answer, unlink(path.string) == 0 else {
+            throw SocketError(.addressInUse, while: activity)
         }
     }
 }

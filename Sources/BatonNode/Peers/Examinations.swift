@@ -113,11 +113,9 @@ extension WireReach {
             case .connectionRefused, .connectionReset: self = .refused
             // No machine has the address: the link says so only after a while.
             case .unreachable where error.underlyingError == .noRouteToHost: self = .silent
-            case .unreachable, .addressUnavailable, .noAddress, .invalidAddress: self = .noRoute
+            case .unreachable: self = .noRoute
             case .timedOut: self = .silent
-            case .addressInUse, .pathTooLong, .notASocket, .notFound, .permissionDenied, .cancelled, .closed,
-                .outOfResources, .other:
-                self = .unknown
+            case .addressInUse, .notFound, .cancelled, .closed, .outOfResources, .other: self = .unknown
             }
             return
         }

@@ -14,11 +14,25 @@ enum Descriptors {
         return fcntl(lowest, F_DUPFD_CLOEXEC, 200)
     }
 
+    /// The limits of this process, soft and hard.
+    static var limits: rlimit {
+        var limits = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits)
+        return limits
+    }
+
+    /// Sets the soft limit of this process.
+    static func limit(to count: Int32) throws {
+        var changed = limits
+        changed.rlim_cur = rlim_t(count)
+        try #require(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &changed) == 0)
+    }
+
     /// Limits the numbers, and uses all free ones below the reserve.
     ///
     /// - Returns: the numbers that it used.
     static func fill(to limit: Int32) throws -> [Int32] {
-        try #require(DescriptorLimit.set(to: UInt(limit)))
+        try self.limit(to: limit)
         let reserve = limit - DescriptorLimit.reserve
         var fillers: [Int32] = []
         let isFull = holdsSoon {
