@@ -90,11 +90,6 @@ static inline int shim_ERR_is_from_ssl(unsigned long error) {
     return ERR_GET_LIB(error) == ERR_LIB_SSL;
 }
 
-// As above.
-static inline int shim_ERR_library(unsigned long error) {
-    return ERR_GET_LIB(error);
-}
-
 // STACK_OF(CMS_SignerInfo) is a type-safe stack: its accessors are macros over inline functions with casts. Returns -1
 // if the message is not signed data.
 static inline int shim_CMS_signers_count(CMS_ContentInfo *message) {

@@ -71,15 +71,14 @@ struct CommandTests {
     }
 
     @Test(arguments: [
-        (["-tls1_3", "-alpn", "h2"], TLSError.Code.applicationProtocol), (["-tls1_3"], .applicationProtocol),
-        (["-tls1_2", "-alpn", "baton/1"], .protocolVersion),
-        (["-tls1_3", "-alpn", "baton/1", "-groups", "P-384"], .noCommonParameters),
+        ["-tls1_3", "-alpn", "h2"], ["-tls1_3"], ["-tls1_2", "-alpn", "baton/1"],
+        ["-tls1_3", "-alpn", "baton/1", "-groups", "P-384"],
     ])
-    func clientsOfTheCommandThatAreRefused(options: [String], code: TLSError.Code) throws {
+    func clientsOfTheCommandThatAreRefused(options: [String]) throws {
         let command = try OpenSSLCommand("s_client", as: try account.device(), trusting: account, options)
         let session = try TLSSession(server: own)
         let error = #expect(throws: TLSError.self) { try command.drive(session) { _, _ in false } }
-        #expect(error?.code == code)
+        #expect(error?.code == .protocolViolation)
         command.hangUp()
         #expect(try command.waitForExit() != .exited(0))
     }

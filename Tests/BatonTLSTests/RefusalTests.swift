@@ -193,7 +193,7 @@ import Testing
     func keysOfAnotherKind(kind: KeyKind) throws {
         let device = try account.device(kind)
         let asServer = try meet(foreign: .init(isServer: true, device: device))
-        #expect(asServer.error?.tlsCode == .noCommonParameters)
+        #expect(asServer.error?.tlsCode == .protocolViolation)
         // A client has no key that the server accepts, and sends no certificate.
         let asClient = try meet(foreign: .init(device: device))
         #expect(asClient.error?.tlsCode == .noCertificate)
@@ -240,7 +240,7 @@ import Testing
     func clientOfAnotherProtocol(protocols: [UInt8]) throws {
         let device = try account.device()
         let (error, alert) = try meet(foreign: .init(device: device, protocols: protocols))
-        #expect(error?.tlsCode == .applicationProtocol)
+        #expect(error?.tlsCode == .protocolViolation)
         #expect(alert == TLSAlert.noApplicationProtocol)
     }
 
@@ -255,16 +255,16 @@ import Testing
         let client = try TLSSession(client: server, serverName: "x", expectedPeer: device.deviceID)
         let foreign = try ForeignPeer(.init(isServer: true, device: device, protocols: []))
         let errors = converse(client, foreign)
-        #expect(errors.one?.tlsCode == .applicationProtocol)
+        #expect(errors.one?.tlsCode == .protocolViolation)
         #expect(shim_SSL_peer_certificate(foreign.ssl) == nil)
     }
 
     @Test func olderVersions() throws {
         let device = try account.device(.p256)
         let asClient = try meet(foreign: .init(device: device, version: TLS1_2_VERSION))
-        #expect(asClient.error?.tlsCode == .protocolVersion)
+        #expect(asClient.error?.tlsCode == .protocolViolation)
         #expect(asClient.alert == TLSAlert.protocolVersion)
         let asServer = try meet(foreign: .init(isServer: true, device: device, version: TLS1_2_VERSION))
-        #expect(asServer.error?.tlsCode == .protocolVersion)
+        #expect(asServer.error?.tlsCode == .protocolViolation)
     }
 }

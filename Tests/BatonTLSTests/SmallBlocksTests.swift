@@ -40,20 +40,6 @@ struct SmallBlocksTests {
         for block in again { blocks.free(block) }
     }
 
-    @Test("A block that becomes larger keeps what is in it, and nothing is the size of nothing")
-    func resized() throws {
-        let blocks = SmallBlocks()
-        #expect(blocks.allocate(0) == nil && blocks.resize(nil, to: 0) == nil)
-        blocks.free(nil)
-        var block = blocks.resize(nil, to: 40)
-        memset(try #require(block), 7, 40)
-        for size in [64, 4096, 50] {
-            block = blocks.resize(block, to: size)
-            #expect(UnsafeRawBufferPointer(start: block, count: 40).allSatisfy { $0 == 7 })
-        }
-        #expect(blocks.resize(block, to: 0) == nil)
-    }
-
     @Test("Threads that take and give back at once never have the same block")
     func threads() async {
         let blocks = SmallBlocks()

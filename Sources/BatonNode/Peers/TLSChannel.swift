@@ -124,7 +124,7 @@ extension TransportError {
             self.init(
                 .refused,
                 "the other side did not show that it is of this account: compare `baton account show` on both")
-        case .applicationProtocol, .protocolVersion, .noCommonParameters, .protocolViolation:
+        case .protocolViolation:
             self.init(.protocolViolation, "the other side does not speak Baton's protocol: \(error)")
         case .truncated:
             self.init(.connectionLost, "the connection broke")

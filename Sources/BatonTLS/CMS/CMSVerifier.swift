@@ -40,7 +40,7 @@ package struct CMSVerifier: Sendable {
     /// - Throws: ``TLSError``: the reason why the message was refused.
     package func content(of message: [UInt8], signedFor host: String) throws(TLSError) -> [UInt8] {
         guard message.count <= Self.maximumBytes else {
-            throw TLSError(.tooLarge, "The signed message is larger than \(Self.maximumBytes >> 10) KiB.")
+            throw TLSError(.badSignedMessage, "The signed message is larger than \(Self.maximumBytes >> 10) KiB.")
         }
         let signed = try SignedMessage(message)
         // The signer and the certificates are parts of the message.
@@ -52,7 +52,11 @@ package struct CMSVerifier: Sendable {
         defer { X509_STORE_free(store) }
         ErrorQueue.clear()
         // The certificate is verified before the signature, so nothing is computed with a stranger's key.
-        guard CMS_verify(signed.pointer, nil, store, nil, nil, 0) == 1 else { throw verificationFailure() }
+        guard CMS_verify(signed.pointer, nil, store, nil, nil, 0) == 1 else {
+            throw TLSError(
+                .badSignedMessage, "The message is not signed by an SSL server that a trusted authority knows.",
+                reason: ErrorQueue.drain().text)
+        }
         try requireName(host, of: signer)
         ErrorQueue.clear()
         return content
@@ -103,23 +107,7 @@ package struct CMSVerifier: Sendable {
         // With a length, X509_check_host does not stop at a zero byte.
         guard let certificate, !host.isEmpty, X509_check_host(certificate, host, host.utf8.count, flags, nil) == 1
         else {
-            throw TLSError(.wrongHost, "The signer's certificate is not for \(host).")
-        }
-    }
-
-    private func verificationFailure() -> TLSError {
-        guard let (reason, text, note) = ErrorQueue.drain(ofLibrary: Int32(ERR_LIB_CMS)) else {
-            return ErrorQueue.libraryFailure("verifying a signed message")
-        }
-        switch reason {
-        case CMS_R_CERTIFICATE_VERIFY_ERROR:
-            return TLSError(
-                .untrusted, "The signer's certificate is not that of an SSL server by a trusted authority.",
-                reason: note.isEmpty ? text : note)
-        case CMS_R_SIGNER_CERTIFICATE_NOT_FOUND:
-            return TLSError(.signatureWrong, "The signer's certificate is not in the message.", reason: text)
-        default:
-            return TLSError(.signatureWrong, "The signature does not fit the content.", reason: text)
+            throw TLSError(.badSignedMessage, "The signer's certificate is not for \(host).")
         }
     }
 }

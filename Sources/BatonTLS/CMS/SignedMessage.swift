@@ -15,14 +15,14 @@ final class SignedMessage {
             return (read, cursor.flatMap { end in buffer.baseAddress.map { end - $0 } })
         }
         guard let read else {
-            throw TLSError(.malformed, "This is no signed message in DER.", reason: ErrorQueue.drain().text)
+            throw TLSError(.badSignedMessage, "This is no signed message in DER.", reason: ErrorQueue.drain().text)
         }
         pointer = read
         guard length == bytes.count else {
-            throw TLSError(.malformed, "Something follows the end of the signed message.")
+            throw TLSError(.badSignedMessage, "Something follows the end of the signed message.")
         }
         guard let type = CMS_get0_type(pointer), OBJ_obj2nid(type) == NID_pkcs7_signed else {
-            throw TLSError(.malformed, "The message is of a kind that has no signature.")
+            throw TLSError(.badSignedMessage, "The message is of a kind that has no signature.")
         }
     }
 
@@ -36,7 +36,7 @@ final class SignedMessage {
             ErrorQueue.clear()
             let count = shim_CMS_signers_count(pointer)
             guard count == 1, let signer = shim_CMS_signer(pointer, 0) else {
-                throw TLSError(.signers, "The message has \(max(0, count)) signers, and exactly one counts.")
+                throw TLSError(.badSignedMessage, "The message has \(max(0, count)) signers, and exactly one counts.")
             }
             var digest: UnsafeMutablePointer<X509_ALGOR>?
             var object: OpaquePointer?
@@ -44,7 +44,7 @@ final class SignedMessage {
             X509_ALGOR_get0(&object, nil, nil, digest)
             switch object.map({ OBJ_obj2nid($0) }) {
             case NID_sha256, NID_sha384, NID_sha512: return signer
-            default: throw TLSError(.weakDigest, "The message is signed over a digest that is not SHA-2.")
+            default: throw TLSError(.badSignedMessage, "The message is signed over a digest that is not SHA-2.")
             }
         }
     }
@@ -55,7 +55,7 @@ final class SignedMessage {
             ErrorQueue.clear()
             guard let type = CMS_get0_eContentType(pointer), OBJ_obj2nid(type) == NID_pkcs7_data,
                 let content = CMS_get0_content(pointer)?.pointee, let bytes = ASN1_STRING_get0_data(content)
-            else { throw TLSError(.noContent, "The message does not carry the data that it signs.") }
+            else { throw TLSError(.badSignedMessage, "The message does not carry the data that it signs.") }
             return Array(UnsafeBufferPointer(start: bytes, count: Int(ASN1_STRING_length(content))))
         }
     }

@@ -39,77 +39,45 @@ extension TLSContext {
 
     /// Verifies the peer's certificate, with the chain that OpenSSL builds in `store`.
     ///
-    /// - Returns: the peer's device id, or the refusal with the verification error that gives the right alert.
-    func verifyPeer(_ store: OpaquePointer, expectedPeer: String?) -> Result<String, PeerRefusal> {
+    /// - Returns: the peer's device id.
+    func verifyPeer(_ store: OpaquePointer, expectedPeer: String?) throws(TLSError) -> String {
         ErrorQueue.clear()
         let isVerified = X509_verify_cert(store) == 1
+        let error = X509_STORE_CTX_get_error(store)
         guard let raw = X509_STORE_CTX_get0_cert(store) else {
-            return .failure(PeerRefusal(TLSError(.noCertificate, "The peer presented no certificate.")))
+            throw TLSError(.noCertificate, "The peer presented no certificate.")
         }
         let leaf = Certificate(retaining: raw)
-        guard isVerified else {
-            return .failure(refusal(of: leaf, error: X509_STORE_CTX_get_error(store)))
-        }
-        guard leaf.hasUsagesOfProfile else {
-            let error = TLSError(.certificateRefused, "The peer's certificate is not one of a device.")
-            return .failure(PeerRefusal(error, alertingAs: X509_V_ERR_INVALID_PURPOSE))
-        }
-        let id: String
-        do {
-            id = try leaf.deviceID()
-        } catch {
-            return .failure(PeerRefusal(error, alertingAs: X509_V_ERR_CERT_REJECTED))
-        }
-        guard id != deviceID else { return .failure(.ownIdentity) }
-        if let expectedPeer, id != expectedPeer { return .failure(.wrongPeer) }
-        guard !refuses(id) else {
-            let error = TLSError(.refused, "The device \(id) was revoked from the account.")
-            return .failure(PeerRefusal(error, alertingAs: X509_V_ERR_CERT_REVOKED))
-        }
-        return .success(id)
-    }
-
-    /// Maps OpenSSL's reason to refuse the chain.
-    private func refusal(of leaf: Certificate, error: Int32) -> PeerRefusal {
+        let reason = isVerified ? "" : String(cString: X509_verify_cert_error_string(Int(error)))
         // OpenSSL compares the host before it checks signatures, and every account has the same names in its
-        // certificates. Only the signature tells a stranger from a device of the account that was not dialled. A
-        // signature error would be sent as `decrypt_error`, but `unknown_ca` is its meaning.
-        guard leaf.isSigned(by: identity.accountCA) else {
-            let text = String(cString: X509_verify_cert_error_string(Int(error)))
-            let refusal = TLSError(.wrongAccount, "The peer belongs to another account.", reason: text)
-            return PeerRefusal(refusal, alertingAs: X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE)
+        // certificates. Only the signature tells a stranger from a device of the account that was not dialled.
+        guard isVerified || leaf.isSigned(by: identity.accountCA) else {
+            throw TLSError(.wrongAccount, "The peer belongs to another account.", reason: reason)
         }
-        if error == X509_V_ERR_HOSTNAME_MISMATCH {
-            // A certificate that does not name its own key is the more serious error.
-            do {
-                return try leaf.deviceID() == deviceID ? .ownIdentity : .wrongPeer
-            } catch {
-                return PeerRefusal(error, alertingAs: X509_V_ERR_CERT_REJECTED)
-            }
+        let isOtherHost = !isVerified && error == X509_V_ERR_HOSTNAME_MISMATCH
+        guard isOtherHost || isVerified && leaf.hasUsagesOfProfile else {
+            throw TLSError(.certificateRefused, "The peer's certificate is not one of a device.", reason: reason)
         }
-        let text = String(cString: X509_verify_cert_error_string(Int(error)))
-        let refused = TLSError(
-            .certificateRefused, "The peer's certificate does not keep to the profile.", reason: text)
-        return PeerRefusal(refused, alertingAs: error)
+        let id = try leaf.deviceID()
+        guard id != deviceID else { throw TLSError(.ownIdentity, "The peer presented this device's own identity.") }
+        guard !isOtherHost, id == expectedPeer ?? id else {
+            throw TLSError(.wrongPeer, "Another device of the account answered than the one that was dialled.")
+        }
+        guard !refuses(id) else { throw TLSError(.refused, "The device \(id) was revoked from the account.") }
+        return id
     }
 }
 
-/// The refusal of a peer: the error for the owner, and the verification error that makes OpenSSL send the right alert.
-struct PeerRefusal: Error {
-    let error: TLSError
-    /// An X509_V_ERR_ code, from which OpenSSL derives the alert (`ssl_x509err2alert`).
-    let verification: Int32
-
-    init(_ error: TLSError, alertingAs verification: Int32 = X509_V_ERR_APPLICATION_VERIFICATION) {
-        self.error = error
-        self.verification = verification
+extension TLSError {
+    /// The X509_V_ERR_ code from which OpenSSL derives the alert for the peer (`ssl_x509err2alert`).
+    var verification: Int32 {
+        switch code {
+        // A signature error would be sent as `decrypt_error`, but `unknown_ca` is its meaning.
+        case .wrongAccount: X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE
+        case .certificateRefused: X509_V_ERR_INVALID_PURPOSE
+        case .identityMismatch, .ownIdentity, .wrongPeer: X509_V_ERR_CERT_REJECTED
+        case .refused: X509_V_ERR_CERT_REVOKED
+        default: X509_V_ERR_APPLICATION_VERIFICATION
+        }
     }
-
-    static let ownIdentity = PeerRefusal(
-        TLSError(.ownIdentity, "The peer presented this device's own identity."),
-        alertingAs: X509_V_ERR_CERT_REJECTED)
-
-    static let wrongPeer = PeerRefusal(
-        TLSError(.wrongPeer, "Another device of the account answered than the one that was dialled."),
-        alertingAs: X509_V_ERR_HOSTNAME_MISMATCH)
 }

@@ -2,18 +2,18 @@
 
 /// The bounds of a TLS session.
 ///
-/// The worst-case memory of a session is ``bufferedInput`` + ``bufferedOutput`` + about 80 KiB of OpenSSL itself (its
-/// read and write buffers, the handshake, the certificates).
+/// The worst-case memory of a session is ``bufferedInput`` + ``bufferedOutput`` + ``outputReserve`` + about 80 KiB of
+/// OpenSSL itself (its read and write buffers, the handshake, the certificates).
 package struct TLSLimits: Sendable, Hashable {
-    /// Bytes of ciphertext that may wait to be decrypted. Default 288 KiB: one read of 256 KiB from a socket, and an
+    /// Bytes of ciphertext that may wait to be decrypted: 288 KiB, one read of 256 KiB from a socket, and an
     /// incomplete record from the read before. At the limit `receive` takes nothing, so a fast peer fills the socket
     /// and not the memory.
-    package var bufferedInput: Int
+    static let bufferedInput = 288 << 10
 
-    /// Bytes of ciphertext that may wait for the network. Default 288 KiB: 16 whole records and some more. At the limit
+    /// Bytes of ciphertext that may wait for the network: 288 KiB, 17 whole records and some more. At the limit
     /// `write` takes nothing, so a peer that does not read stops the writer and fills no memory. Bytes that TLS itself
     /// sends (the handshake, a key update, an alert) may exceed it by at most 32 KiB.
-    package var bufferedOutput: Int
+    static let bufferedOutput = 288 << 10
 
     /// The bytes sent under one key. Default 64 GiB, each record counted as a full one of 16 KiB: 2^22 records. The
     /// bound of AES-GCM is 2^24.5 records (RFC 8446, section 5.5). Rounded up to whole records.
@@ -24,9 +24,6 @@ package struct TLSLimits: Sendable, Hashable {
     /// limit above TLS would see.
     var postHandshakeMessages = 32
 
-    /// The smallest value of either bound: two whole records.
-    package static let minimumBuffer = 2 * maximumRecord
-
     /// Plaintext bytes of a full record (RFC 8446, section 5.1).
     static let recordPayload = 16384
 
@@ -36,9 +33,6 @@ package struct TLSLimits: Sendable, Hashable {
     /// Space beyond ``bufferedOutput`` for bytes of TLS itself: a handshake flight, key updates, an alert.
     static let outputReserve = 32 << 10
 
-    /// Makes the bounds; a value below ``minimumBuffer`` is raised to it.
-    package init(bufferedInput: Int = 288 << 10, bufferedOutput: Int = 288 << 10) {
-        self.bufferedInput = max(bufferedInput, Self.minimumBuffer)
-        self.bufferedOutput = max(bufferedOutput, Self.minimumBuffer)
-    }
+    /// Makes the bounds.
+    package init() {}
 }

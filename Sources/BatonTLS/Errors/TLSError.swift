@@ -24,13 +24,8 @@ package struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
         case certificateRefused
         /// The client did not show in its first message that it belongs to the account. It gets no answer.
         case notAdmitted
-        /// The peer does not speak `baton/1` (ALPN, RFC 7301).
-        case applicationProtocol
-        /// The peer does not speak TLS 1.3.
-        case protocolVersion
-        /// The two sides have no cipher, group or signature algorithm in common.
-        case noCommonParameters
-        /// The received bytes are not TLS, or break its rules.
+        /// The peer does not speak TLS 1.3 with `baton/1` (ALPN, RFC 7301) and one of Baton's ciphers and groups, or
+        /// breaks its rules.
         case protocolViolation
         /// The byte stream ended without close_notify.
         case truncated
@@ -44,22 +39,8 @@ package struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
         case invalidIdentity
         /// A server name or an expected peer is not valid in TLS.
         case invalidName
-        /// The bytes are not exactly one CMS SignedData in DER (RFC 5652).
-        case malformed
-        /// The message is larger than ``CMSVerifier/maximumBytes``.
-        case tooLarge
-        /// The message is a detached signature, or its content is not plain data.
-        case noContent
-        /// The message has no signer, or more than one.
-        case signers
-        /// The digest of the signature is not SHA-2.
-        case weakDigest
-        /// The signature does not match the content, or the signer's certificate is missing.
-        case signatureWrong
-        /// The signer's certificate is not issued by a trusted authority, is expired, or is not that of an SSL server.
-        case untrusted
-        /// The signer's certificate is good, but names another host.
-        case wrongHost
+        /// The bytes are not a message that the operator of the host has signed (``CMSVerifier``).
+        case badSignedMessage
         /// OpenSSL itself failed: out of memory, an algorithm missing, no trust store.
         case library
     }

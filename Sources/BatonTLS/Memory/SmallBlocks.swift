@@ -42,25 +42,14 @@ package final class SmallBlocks: @unchecked Sendable {  // reason: `first` and `
     package static func serveLibrary() -> Bool {
         CRYPTO_set_mem_functions(
             { size, _, _ in SmallBlocks.ofLibrary.allocate(size) },
-            { block, size, _, _ in SmallBlocks.ofLibrary.resize(block, to: size) },
+            { block, size, _, _ in realloc(block, size) },
             { block, _, _ in SmallBlocks.ofLibrary.free(block) }) == 1
     }
 
-    /// Allocates like malloc(3), but returns nil for no bytes.
+    /// Allocates like malloc(3).
     func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
-        guard size > 0 else { return nil }
         guard size > Self.size / 2, size <= Self.size else { return malloc(size) }
         return popKept() ?? malloc(Self.size)
-    }
-
-    /// Resizes like realloc(3); no bytes free the block.
-    func resize(_ block: UnsafeMutableRawPointer?, to size: Int) -> UnsafeMutableRawPointer? {
-        guard let block else { return allocate(size) }
-        guard size > 0 else {
-            free(block)
-            return nil
-        }
-        return realloc(block, size)
     }
 
     /// Frees like free(3).

@@ -11,9 +11,9 @@ import COpenSSL
 /// which gains nothing without a system call. Larger read buffers of OpenSSL do not fit into the cache.
 final class MemoryBIO {
     /// Received and not yet decrypted.
-    var input: CiphertextBuffer
+    var input = CiphertextBuffer(limit: TLSLimits.bufferedInput)
     /// Encrypted and not yet sent.
-    var output: CiphertextBuffer
+    var output = CiphertextBuffer(limit: TLSLimits.bufferedOutput + TLSLimits.outputReserve)
     /// Bytes that the owner lends during a call. They follow `input`.
     var lentInput = UnsafeRawBufferPointer(start: nil, count: 0)
     /// Space that the owner lends during a call, for bytes that need not be copied through `output`.
@@ -30,12 +30,10 @@ final class MemoryBIO {
     /// The BIO. A session takes its reference with `SSL_set_bio`.
     let pointer: OpaquePointer
 
-    init(limits: TLSLimits) throws(TLSError) {
+    init() throws(TLSError) {
         guard let method = Self.method, let bio = BIO_new(method) else {
             throw ErrorQueue.libraryFailure("making a BIO")
         }
-        input = CiphertextBuffer(limit: limits.bufferedInput)
-        output = CiphertextBuffer(limit: limits.bufferedOutput + TLSLimits.outputReserve)
         pointer = bio
         // Unretained: the session owns this object and the SSL, which owns the BIO, and frees the SSL first.
         BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())

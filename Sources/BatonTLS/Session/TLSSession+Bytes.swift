@@ -104,9 +104,9 @@ extension TLSSession {
 
     /// The number of bytes of plaintext that ``write(_:)`` takes now, up to ``TLSLimits/bufferedOutput``. It counts
     /// whole records, so that small rests do not become small records.
-    package var writableBytes: Int {
+    var writableBytes: Int {
         guard isComplete, !isShutDown, failure == nil else { return 0 }
-        let records = (context.limits.bufferedOutput - bio.output.count) / TLSLimits.maximumRecord
+        let records = (TLSLimits.bufferedOutput - bio.output.count) / TLSLimits.maximumRecord
         return max(0, records) * TLSLimits.recordPayload
     }
 

@@ -22,7 +22,7 @@ extension TLSSession {
         }
         session.receivedServerName = serverName
         guard session.rawExtension(UInt32(TLSEXT_TYPE_application_layer_protocol_negotiation)) != nil else {
-            session.callbackError = TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).")
+            session.callbackError = TLSError(.protocolViolation, "The peer does not speak \(applicationProtocol).")
             alert?.pointee = SSL_AD_NO_APPLICATION_PROTOCOL
             return SSL_CLIENT_HELLO_ERROR
         }
@@ -74,19 +74,17 @@ extension TLSSession {
             let ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
             let session = session(of: OpaquePointer(ssl))
         else { return 0 }
-        // The server has selected a protocol by now. A client sends its certificate only to a peer that speaks Baton's.
-        guard session.isServer || session.negotiatedProtocol == applicationProtocol else {
-            session.callbackError = TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).")
-            X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION)
-            return 0
-        }
-        switch session.context.verifyPeer(store, expectedPeer: session.expectedPeer) {
-        case .success(let id):
-            session.verifiedPeer = id
+        do throws(TLSError) {
+            // The server has selected a protocol by now. A client sends its certificate only to a peer that speaks
+            // Baton's.
+            guard session.isServer || session.negotiatedProtocol == applicationProtocol else {
+                throw TLSError(.protocolViolation, "The peer does not speak \(applicationProtocol).")
+            }
+            session.verifiedPeer = try session.context.verifyPeer(store, expectedPeer: session.expectedPeer)
             return 1
-        case .failure(let refusal):
-            session.callbackError = refusal.error
-            X509_STORE_CTX_set_error(store, refusal.verification)
+        } catch {
+            session.callbackError = error
+            X509_STORE_CTX_set_error(store, error.verification)
             return 0
         }
     }

@@ -101,7 +101,7 @@ package final class TLSSession {
         context: TLSContext, gate: TLSContext.Gate?, isServer: Bool, expectedPeer: String?
     ) throws(TLSError) {
         ErrorQueue.clear()
-        let bio = try MemoryBIO(limits: context.limits)
+        let bio = try MemoryBIO()
         guard let ssl = SSL_new(context.pointer) else {
             BIO_free(bio.pointer)
             throw ErrorQueue.libraryFailure("making a TLS session")
@@ -170,10 +170,10 @@ package final class TLSSession {
     /// Checks a complete handshake again. Each rule was enforced on the way, and none is taken on trust.
     private func confirm() throws(TLSError) {
         guard SSL_version(pointer) == TLS1_3_VERSION else {
-            throw fail(TLSError(.protocolVersion, "The peer does not speak TLS 1.3."))
+            throw fail(TLSError(.protocolViolation, "The peer does not speak TLS 1.3."))
         }
         guard negotiatedProtocol == applicationProtocol else {
-            throw fail(TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol)."))
+            throw fail(TLSError(.protocolViolation, "The peer does not speak \(applicationProtocol)."))
         }
         guard verifiedPeer != nil, SSL_get_verify_result(pointer) == Int(X509_V_OK) else {
             throw fail(TLSError(.noCertificate, "The peer presented no certificate."))

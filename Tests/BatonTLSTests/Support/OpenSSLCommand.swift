@@ -94,10 +94,9 @@ final class OpenSSLCommand {
     }
 
     private func send(_ session: TLSSession) -> Bool {
-        let sent = session.sendOutput { bytes in
-            max(0, Glibc.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)))
-        }
-        return sent > 0
+        let bytes = session.takeOutput(1 << 16)
+        // The socket blocks, so it takes all of them.
+        return Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
     }
 
     /// Waits a little for bytes; an end of the stream is passed on.

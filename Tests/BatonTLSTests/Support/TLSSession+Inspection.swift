@@ -12,20 +12,6 @@ extension TLSSession {
     /// The number of bytes of ciphertext that wait to be sent.
     var pendingOutput: Int { bio.output.count }
 
-    /// Passes waiting ciphertext to `send` without a copy.
-    ///
-    /// - Parameter send: gets the oldest bytes, valid only during the call, and returns how many the network took. It
-    ///   may get only a part (the buffer is a ring), and never none. It must not call this session.
-    /// - Returns: the result of `send`; 0 if nothing waits, without calling it.
-    func sendOutput<Failure: Error>(
-        _ send: (UnsafeRawBufferPointer) throws(Failure) -> Int
-    ) throws(Failure) -> Int {
-        guard bio.output.count > 0 else { return 0 }
-        let taken = try send(bio.output.front)
-        bio.output.drop(taken)
-        return taken
-    }
-
     /// The peer's certificate in DER. Nil until the handshake is complete.
     var peerCertificate: [UInt8]? {
         guard isComplete, let certificate = shim_SSL_peer_certificate(pointer) else { return nil }
