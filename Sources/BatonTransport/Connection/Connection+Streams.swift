@@ -238,12 +238,12 @@ extension Connection {
         for waiter: any ReferenceWritableKeyPath<StreamState, Waiter> & Sendable, of state: StreamState, _ id: StreamID,
         until isDue: () -> Bool
     ) async throws(TransportError) {
-        guard let ticket = state[keyPath: waiter].claim() else { throw .alreadyWaiting }
+        guard state[keyPath: waiter].claim() else { throw .alreadyWaiting }
         await withTaskCancellationHandler {
             await park(unless: isDue()) { state[keyPath: waiter].wait($0) }
         } onCancel: {
             loop.execute { [weak self] in
-                self?.assumeIsolated { $0.streams[id]?[keyPath: waiter].wake(ticket) }
+                self?.assumeIsolated { $0.streams[id]?[keyPath: waiter].wake() }
             }
         }
         state[keyPath: waiter].release()

@@ -276,15 +276,14 @@ package actor Connection {
 
     private var isHandshaking: Bool { if case .handshaking = state { true } else { false } }
 
-    /// Waits in a list until it is woken, or the task is cancelled, unless there is nothing to wait for any more.
+    /// Waits in a list until it is woken, or a task in it is cancelled, unless there is nothing to wait for any more.
     ///
     /// - Parameter cancelled: whether a cancelled task does not wait.
     func wait(in list: WaiterList, cancelled: Bool = true, unless isDue: @autoclosure () -> Bool) async {
-        let ticket = list.ticket()
         await withTaskCancellationHandler {
-            await park(unless: isDue(), cancelled: cancelled) { list.add($0, ticket) }
+            await park(unless: isDue(), cancelled: cancelled) { list.add($0) }
         } onCancel: {
-            if cancelled { loop.execute { list.wake(ticket) } }
+            if cancelled { loop.execute { list.wakeAll() } }
         }
     }
 

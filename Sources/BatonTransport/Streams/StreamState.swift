@@ -184,24 +184,15 @@ final class StreamState {
 
 /// One task that waits for a change of state, and checks the state itself when it is woken.
 struct Waiter {
-    /// The identity of one waiting task, so that its cancellation wakes no other.
-    struct Ticket {
-        fileprivate let number: UInt64
-    }
-
-    private var holder: UInt64?
-    private var continuation: CheckedContinuation<Void, Never>?
-    private var issued: UInt64 = 0
-
     /// Whether a task waits here or is about to; only one may.
-    var hasWaiter: Bool { holder != nil }
+    private(set) var hasWaiter = false
+    private var continuation: CheckedContinuation<Void, Never>?
 
-    /// Makes the calling task the waiting one, until it calls ``release()``. Nil if another task is.
-    mutating func claim() -> Ticket? {
-        guard holder == nil else { return nil }
-        issued += 1
-        holder = issued
-        return Ticket(number: issued)
+    /// Makes the calling task the waiting one, until it calls ``release()``. Returns false if another task is.
+    mutating func claim() -> Bool {
+        guard !hasWaiter else { return false }
+        hasWaiter = true
+        return true
     }
 
     mutating func wait(_ continuation: CheckedContinuation<Void, Never>) {
@@ -209,14 +200,10 @@ struct Waiter {
     }
 
     mutating func release() {
-        holder = nil
+        hasWaiter = false
     }
 
     mutating func wake() {
         continuation.take()?.resume()
-    }
-
-    mutating func wake(_ ticket: Ticket) {
-        if holder == ticket.number { wake() }
     }
 }
