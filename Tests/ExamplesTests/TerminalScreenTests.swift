@@ -6,10 +6,7 @@ import Testing
 
 @Suite("Keys and text of the terminal")
 struct TerminalScreenTests {
-    private func keys(_ chunks: String...) -> [Key] {
-        var reader = KeyReader()
-        return chunks.flatMap { reader.keys(in: Array($0.utf8)) }
-    }
+    private func keys(_ chunks: String...) -> [Key] { chunks.flatMap { Key.keys(in: $0.utf8) } }
 
     @Test("Keys are found in what a terminal sends")
     func keys() {
@@ -22,15 +19,10 @@ struct TerminalScreenTests {
         #expect(keys("\u{1B}[15~\u{1B}[<0;1;2Mx") == [.text("x")])
     }
 
-    @Test("A character whose bytes come one by one is one character")
-    func pieces() {
-        var reader = KeyReader()
-        var keys: [Key] = []
-        for byte in "aß€🐒".utf8 { keys += reader.keys(in: [byte]) }
-        #expect(keys == [.text("a"), .text("ß"), .text("€"), .text("🐒")])
-        // Bytes that begin no character do not wait for more.
-        let wrong = reader.keys(in: [0xFF])
-        #expect(wrong == [.text("\u{FFFD}")])
+    @Test("Characters of several bytes are text, and so are bytes that are no character")
+    func characters() {
+        #expect(keys("aß€🐒\r") == [.text("aß€🐒"), .enter])
+        #expect(Key.keys(in: [0xFF]) == [.text("\u{FFFD}")])
     }
 
     @Test("What is too long for a narrow terminal goes on in the next line")

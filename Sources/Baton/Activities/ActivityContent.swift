@@ -117,13 +117,5 @@ extension ActivityContent {
         }
     }
 
-    private var cutTitle: String {
-        guard let title, title.utf8.count > Self.maximumTitleSize else { return title ?? "" }
-        var cut = ""
-        for character in title {
-            guard cut.utf8.count + character.utf8.count <= Self.maximumTitleSize else { break }
-            cut.append(character)
-        }
-        return cut
-    }
+    private var cutTitle: String { (title ?? "").beginning(bytes: Self.maximumTitleSize) }
 }

@@ -35,18 +35,39 @@ enum DesktopApplication {
         let entry = try DesktopEntry(bytes)
         guard entry.string("Type") == "Application", !entry.boolean("Hidden") else { return nil }
         guard let line = entry.string("Exec"), !line.isEmpty else { throw .init("it has no Exec") }
-        let name = entry.string("Name", folders.locale) ?? ""
-        let command = try DesktopExec.words(
-            line, name: name, icon: entry.string("Icon", folders.locale), path: path)
-        let suffix = ".desktop"
+        let identifier = String(id.dropLast(DesktopEntryFolders.suffix.count))
         let manifest = try ApplicationManifest(
-            identifier: entry.string(prefix + "Identifier") ?? String(id.dropLast(suffix.count)), name: name,
+            identifier: entry.string(prefix + "Identifier") ?? identifier, name: entry.string("Name") ?? "",
             team: entry.string(prefix + "Team") ?? "", activityTypes: entry.list(prefix + "Types"),
             documentTypes: try documentTypes(entry), associatedDomains: try domains(entry),
-            readableVersions: try versions(entry), command: command, needsTerminal: entry.boolean("Terminal"),
-            desktopEntry: id, source: .desktopEntry(path))
+            readableVersions: try versions(entry), command: try command(line),
+            needsTerminal: entry.boolean("Terminal"), desktopEntry: id, source: .desktopEntry(path))
         guard let program = entry.string("TryExec") else { return manifest }
         return (try? folders.search.find(program)) == nil ? nil : manifest
+    }
+
+    /// The words of a command that opens no file: the application gets the activity from the node.
+    ///
+    /// Field codes, such as `%F` for files and `%c` for the name, stand for nothing; `%%` is `%`.
+    ///
+    /// Source: Desktop Entry Specification 1.5, "The Exec key".
+    static func command(_ exec: String) throws(ApplicationManifestError) -> [String] {
+        let split: [String]
+        do throws(CommandLineSplitter.Problem) {
+            split = try CommandLineSplitter.split(exec)
+        } catch {
+            throw .init(error.sentence(about: "its Exec"))
+        }
+        var words: [String] = []
+        for word in split {
+            var text = ""
+            var rest = word.makeIterator()
+            while let character = rest.next() {
+                if character != "%" || rest.next() == "%" { text.append(character) }
+            }
+            if !text.isEmpty || word.isEmpty { words.append(text) }
+        }
+        return words
     }
 
     private static func documentTypes(_ entry: DesktopEntry) throws(ApplicationManifestError) -> [DocumentType] {

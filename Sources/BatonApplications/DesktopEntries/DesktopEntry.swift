@@ -2,8 +2,8 @@
 
 /// The group `Desktop Entry` of a desktop entry file.
 ///
-/// Source: Desktop Entry Specification 1.5, "Basic format of the file", "Possible value types", "Localized values for
-/// keys".
+/// Source: Desktop Entry Specification 1.5, "Basic format of the file", "Possible value types". Translations of values
+/// are not read, because Baton speaks English.
 struct DesktopEntry: Sendable {
     private let values: [String: String]
 
@@ -29,14 +29,6 @@ struct DesktopEntry: Sendable {
     /// A value of type `string`, escapes resolved.
     func string(_ key: String) -> String? {
         values[key].map { Self.elements($0, separator: nil).joined() }
-    }
-
-    /// A value of type `localestring` in the language that fits best.
-    func string(_ key: String, _ locale: DesktopLocale) -> String? {
-        for suffix in locale.suffixes {
-            if let text = string("\(key)[\(suffix)]") { return text }
-        }
-        return string(key)
     }
 
     /// A list of values, each followed by `;`. `\;` is a semicolon within a value. Empty values are left out.
@@ -83,27 +75,5 @@ struct DesktopEntry: Sendable {
         let rest = text.drop(while: isSpace)
         guard let last = rest.lastIndex(where: { !isSpace($0) }) else { return "" }
         return String(rest[...last])
-    }
-}
-
-/// In which languages the values of desktop entries are wanted.
-package struct DesktopLocale: Sendable, Hashable {
-    /// The locales in brackets behind a key, the best first.
-    let suffixes: [String]
-
-    /// - Parameter environment: the first of `LC_ALL`, `LC_MESSAGES`, `LANG` that is set names the locale, such as
-    ///   `de_AT.UTF-8@euro`.
-    package init(environment: [String: String]) {
-        let value = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""
-        let atParts = value.split(separator: "@", maxSplits: 1)
-        let modifier = atParts.count == 2 ? "@" + atParts[1] : nil
-        let territory = (atParts.first ?? "").prefix { $0 != "." }
-        let language = territory.prefix { $0 != "_" }
-        var suffixes: [String] = []
-        for base in language == territory ? [language] : [territory, language] where !base.isEmpty {
-            if let modifier { suffixes.append(base + modifier) }
-            suffixes.append(String(base))
-        }
-        self.suffixes = suffixes
     }
 }

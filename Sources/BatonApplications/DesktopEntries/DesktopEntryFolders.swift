@@ -12,16 +12,15 @@ package struct DesktopEntryFolders: Sendable, Hashable {
     /// How deep folders are searched.
     static let depthBound = 8
 
-    private static let suffix = ".desktop"
+    static let suffix = ".desktop"
 
     /// Folders named `applications`.
     package let folders: [FilePath]
-    let locale: DesktopLocale
     let search: ExecutableSearch
 
     /// - Parameter environment: `XDG_DATA_HOME` (else `~/.local/share`) and `XDG_DATA_DIRS` (else
     ///   `/usr/local/share:/usr/share`); relative paths in them are passed over, as the specification wants it.
-    ///   `LC_ALL` and its like, and `PATH`, likewise count.
+    ///   `PATH` likewise counts.
     package init(environment: [String: String]) {
         var bases: [String] = []
         if let home = environment["XDG_DATA_HOME"], home.hasPrefix("/") {
@@ -33,7 +32,6 @@ package struct DesktopEntryFolders: Sendable, Hashable {
         bases += shared.split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
         var seen: Set<FilePath> = []
         folders = bases.map { FilePath($0).appending("applications") }.filter { seen.insert($0).inserted }
-        locale = DesktopLocale(environment: environment)
         search = ExecutableSearch(environment: environment)
     }
 
@@ -59,7 +57,7 @@ package struct DesktopEntryFolders: Sendable, Hashable {
             let bytes = try? DurableFile.read(path, limit: ManifestBounds.fileSize),
             let entry = try? DesktopEntry(bytes)
         else { return nil }
-        return entry.string("Name", locale)
+        return entry.string("Name")
     }
 
     private func walk(

@@ -145,18 +145,9 @@ extension ApplicationLauncher {
         }
         switch await value(within: time, of: { await endings.first { _ in true } }) {
         case nil, .exited(0): return
-        case .exited(let status): throw LaunchError(Self.sentence(forStatus: status))
+        case .exited(3): throw LaunchError("xdg-open found no program that opens it")
+        case .exited(let status): throw LaunchError("xdg-open failed with status \(status)")
         case .signalled(let signal): throw LaunchError("xdg-open was ended by signal \(signal)")
-        }
-    }
-
-    /// xdg-open(1), "Exit codes".
-    private static func sentence(forStatus status: Int32) -> String {
-        switch status {
-        case 2: "xdg-open did not find the file"
-        case 3: "xdg-open found no program that opens it"
-        case 4: "the program that opens it failed"
-        case _: "xdg-open failed with status \(status)"
         }
     }
 }

@@ -54,7 +54,7 @@ package struct ApplicationLauncher: Sendable {
     /// - Parameters:
     ///   - additions: to the environment, such as `BATON_ACTIVITY_TYPE`.
     ///   - onEnd: told once when a ``Place/process(_:)`` has ended; never of a ``Place/unit(_:)``, which the manager
-    ///     watches. See ``lastLines(ofUnit:)``.
+    ///     watches, and whose output is in the journal.
     /// - Returns: where it runs, once its program has been executed.
     package func launch(
         _ manifest: ApplicationManifest, adding additions: [String: String] = [:],
@@ -70,18 +70,6 @@ package struct ApplicationLauncher: Sendable {
         }
         return .process(
             try await DetachedProcess.start(command, environment: environment, home: home, onEnd: onEnd))
-    }
-
-    /// The last three lines that a unit's processes wrote, as the journal has them; none if there is no journal. At
-    /// most 200 characters of each, without control characters.
-    package func lastLines(ofUnit unit: String) async -> [String] {
-        guard let program = try? search.find("journalctl") else { return [] }
-        let answer = await ShortProcess.run(
-            program, ["--user", "--quiet", "--no-pager", "--output=cat", "--lines=3", "_SYSTEMD_USER_UNIT=\(unit)"],
-            environment: environment, within: answerTime)
-        return answer?.output.split(whereSeparator: \.isNewline).map { line in
-            String(String.UnicodeScalarView(line.unicodeScalars.filter { $0.properties.generalCategory != .control }))
-        }.filter { !$0.allSatisfy(\.isWhitespace) }.suffix(3).map { String($0.prefix(200)) } ?? []
     }
 
     /// Whether an application could be started now, as far as can be told without starting it.

@@ -47,19 +47,9 @@ enum LaunchEnvironment {
     /// The node's environment without those variables, and with the additions. Names that a shell could not set are
     /// left out.
     static func make(_ environment: [String: String], adding additions: [String: String]) -> [String: String] {
-        environment.filter { !own.contains($0.key) && isName($0.key) }.merging(additions) { $1 }
-    }
-
-    private static func isName(_ text: String) -> Bool {
-        !text.isEmpty
-            && text.utf8.enumerated().allSatisfy { index, byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "_"):
-                    true
-                case UInt8(ascii: "0")...UInt8(ascii: "9"): index > 0
-                case _: false
-                }
-            }
+        let name = /[A-Za-z_][A-Za-z0-9_]*/.matchingSemantics(.unicodeScalar)
+        let kept = environment.filter { !own.contains($0.key) && $0.key.wholeMatch(of: name) != nil }
+        return kept.merging(additions) { $1 }
     }
 }
 

@@ -3,7 +3,7 @@
 /// The values of build variables. A project's property lists have them as `$(NAME)` or `${NAME}`, and Xcode replaces
 /// them when it builds.
 ///
-/// Modifiers follow the name: `$(PRODUCT_NAME:rfc1034identifier)`; several apply in turn. A value is taken as it is.
+/// The modifier `rfc1034identifier` may follow the name: `$(PRODUCT_NAME:rfc1034identifier)`. A value is taken as it is.
 package struct BuildVariables: Sendable, Hashable {
     /// The most bytes that a text may become.
     static let sizeBound = 64 << 10
@@ -56,42 +56,29 @@ package struct BuildVariables: Sendable, Hashable {
         return resolved
     }
 
-    /// - Parameter reference: a name and its modifiers.
+    /// - Parameter reference: a name, and a modifier if there is one.
     private func value(of reference: Substring) throws(ApplicationManifestError) -> String {
         let parts = reference.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         let name = parts[0]
-        guard var value = values[name] else {
+        guard let value = values[name] else {
             throw .init(
                 ["AppIdentifierPrefix", "TeamIdentifierPrefix", "DEVELOPMENT_TEAM"].contains(name)
                     ? "$(\(name)) has no value: give the team with --team TEAM"
                     : "$(\(name)) has no value: give it with --set \(name)=VALUE")
         }
-        for modifier in parts.dropFirst() { value = try Self.apply(modifier, to: value, of: name) }
-        return value
-    }
-
-    /// Source: Xcode's build settings reference, "Build setting operators".
-    private static func apply(
-        _ modifier: String, to value: String, of name: String
-    ) throws(ApplicationManifestError) -> String {
-        switch modifier {
-        case "rfc1034identifier":
-            return replaced(value, by: "-") { $0.isASCII && ($0.isLetter || $0.isNumber) || $0 == "-" || $0 == "." }
-        case "c99extidentifier", "identifier":
-            return replaced(value, by: "_") { $0.isLetter || $0.isNumber || $0 == "_" }
-        case "lower": return value.lowercased()
-        case "upper": return value.uppercased()
+        switch parts.dropFirst() {
+        case []:
+            return value
+        case ["rfc1034identifier"]:
+            let isKept = { (character: Character) in
+                character.isASCII && (character.isLetter || character.isNumber) || "-.".contains(character)
+            }
+            return String(value.map { isKept($0) ? $0 : "-" })
         case _:
             throw .init(
-                "$(\(name):\(modifier)) changes the value in a way that is not known here: write the value itself "
-                    + "into a copy of the file")
+                "$(\(reference)) changes the value in a way that is not known here: write the value itself into a copy "
+                    + "of the file")
         }
-    }
-
-    private static func replaced(
-        _ text: String, by replacement: Character, except isKept: (Character) -> Bool
-    ) -> String {
-        String(text.map { isKept($0) ? $0 : replacement })
     }
 
     private static func isNameCharacter(_ character: Character) -> Bool {

@@ -56,8 +56,7 @@ extension Applications {
         let seconds = launchDeadline.components.seconds
         var message = "\(candidate.name) was launched and did not register within \(seconds) s"
         if case .unit(let unit)? = launch.place {
-            let said = await launcher.lastLines(ofUnit: unit)
-            if !said.isEmpty { message += "; it wrote " + said.map { "“\($0)”" }.joined(separator: ", ") }
+            message += "; `journalctl --user --unit='\(unit)'` shows what it wrote"
         }
         throw HandoffError(.applicationNotStarted, message)
     }

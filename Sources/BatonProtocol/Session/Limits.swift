@@ -124,25 +124,4 @@ package struct Limits: Sendable, Hashable {
 
     /// Makes the defaults.
     package init() {}
-
-    /// Stops the program if limits contradict the protocol, which is a mistake of the caller and never of a peer.
-    func check(for role: Role) {
-        precondition(
-            (Self.leastDataFrameBytes...(16 << 20)).contains(dataFrameBytes), "dataFrameBytes lies in 16 KiB...16 MiB")
-        precondition(sliceBytes > 0, "sliceBytes is positive")
-        for window in [initialStreamWindow, initialConnectionWindow, maximumConnectionWindow] {
-            precondition((1...(1 << 40)).contains(window), "windows lie in 1 byte...1 TiB")
-        }
-        precondition((0...(1 << 40)).contains(activeStreamWindow), "activeStreamWindow lies in 0...1 TiB")
-        for budget in [resets, sentResets, pings, emptyFrames, credits, unknownFrames] {
-            precondition(
-                (0...(1 << 30)).contains(budget.burst) && (0...(1 << 30)).contains(budget.perSecond),
-                "budgets lie in 0...2^30")
-        }
-        precondition((0...(1 << 30)).contains(openStreams), "openStreams lies in 0...2^30")
-        precondition((0...(1 << 30)).contains(unansweredRequests), "unansweredRequests lies in 0...2^30")
-        precondition(
-            role == .dialer || min(openStreams, unansweredRequests) >= Self.streamsBeforeHello,
-            "an acceptor grants what a dialer may use before HELLO")
-    }
 }

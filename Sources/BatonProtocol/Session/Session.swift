@@ -82,7 +82,6 @@ package struct Session: ~Copyable {
     package init(
         role: Role, limits: Limits = Limits(), revocationNumber: UInt64 = 0, now: Instant
     ) {
-        limits.check(for: role)
         self.role = role
         self.limits = limits
         present = now

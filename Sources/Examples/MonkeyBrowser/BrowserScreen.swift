@@ -19,11 +19,10 @@ struct BrowserScreen: TerminalView {
     }
 
     /// - Returns: whether to go on.
-    mutating func take(_ key: Key, suspend: () -> Void) -> Bool {
+    mutating func take(_ key: Key) -> Bool {
         let tab = browser.shown
         switch key {
         case .control("c"), .control("q"): return false
-        case .control("z"): suspend()
         case .focusGained: browser.isInFront(true)
         case .focusLost: browser.isInFront(false)
         case .tab: show(tab, offset: 1)

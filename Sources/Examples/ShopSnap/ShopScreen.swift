@@ -17,12 +17,11 @@ struct ShopScreen: TerminalView {
     }
 
     /// - Returns: whether to go on.
-    mutating func take(_ key: Key, suspend: () -> Void) -> Bool {
+    mutating func take(_ key: Key) -> Bool {
         let items = shop.list.shown
         let isTyping = !shop.draft.field.isEmpty
         switch key {
         case .control("c"), .control("q"): return false
-        case .control("z"): suspend()
         case .focusGained: shop.isInFront(true)
         case .focusLost: shop.isInFront(false)
         case .up: selection = max(0, selection - 1)

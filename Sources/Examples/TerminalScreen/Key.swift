@@ -12,53 +12,27 @@ package enum Key: Sendable, Hashable {
     case focusGained, focusLost
 }
 
-/// Finds keys in the bytes that a terminal sends.
-///
-/// A terminal writes the sequence of one key in one piece, so an escape at the end of the bytes is the escape key.
-/// Sequences of keys that are not in ``Key`` are dropped.
-struct KeyReader: Sendable {
-    /// The first bytes of a UTF-8 character whose rest has not come, at most three.
-    private var unfinished: [UInt8] = []
-
-    mutating func keys(in bytes: [UInt8]) -> [Key] {
-        var rest = (unfinished + bytes)[...]
-        unfinished = []
+extension Key {
+    /// The keys in bytes that a terminal sent at once.
+    ///
+    /// A terminal writes the sequence or the character of one key in one piece, so an escape at the end of the bytes is
+    /// the escape key. Sequences of keys that are not in ``Key`` are dropped.
+    static func keys(in bytes: some Sequence<UInt8>) -> [Key] {
+        var rest = Array(bytes)[...]
         var keys: [Key] = []
         while let byte = rest.first {
             switch byte {
-            case 0x1B: Self.escape(&rest).map { keys.append($0) }
+            case 0x1B: escape(&rest).map { keys.append($0) }
             case 0x00...0x1F, 0x7F:
                 rest.removeFirst()
-                Self.control(byte).map { keys.append($0) }
-            default: text(&rest).map { keys.append(.text($0)) }
+                control(byte).map { keys.append($0) }
+            default:
+                let run = rest.prefix { $0 >= 0x20 && $0 != 0x7F }
+                rest = rest.dropFirst(run.count)
+                keys.append(.text(String(decoding: run, as: UTF8.self)))
             }
         }
         return keys
-    }
-
-    private mutating func text(_ rest: inout ArraySlice<UInt8>) -> String? {
-        var run = rest.prefix { $0 >= 0x20 && $0 != 0x7F }
-        rest = rest.dropFirst(run.count)
-        if rest.isEmpty {
-            unfinished = Array(run.suffix(Self.unfinishedBytes(of: run)))
-            run = run.dropLast(unfinished.count)
-        }
-        return run.isEmpty ? nil : String(decoding: run, as: UTF8.self)
-    }
-
-    /// The number of bytes at the end that begin an incomplete character.
-    private static func unfinishedBytes(of run: ArraySlice<UInt8>) -> Int {
-        for (index, byte) in run.reversed().prefix(4).enumerated() where byte & 0b1100_0000 != 0b1000_0000 {
-            let length =
-                switch byte {
-                case 0b1111_0000..<0b1111_1000: 4
-                case 0b1110_0000..<0b1111_0000: 3
-                case 0b1100_0000..<0b1110_0000: 2
-                default: 1
-                }
-            return length > index + 1 ? index + 1 : 0
-        }
-        return 0
     }
 
     private static func control(_ byte: UInt8) -> Key? {

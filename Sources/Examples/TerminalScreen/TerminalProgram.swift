@@ -11,9 +11,8 @@ package protocol TerminalView {
 
     /// Performs the action of a key.
     ///
-    /// - Parameter suspend: gives the terminal back to the shell until the program continues.
     /// - Returns: whether the program goes on.
-    mutating func take(_ key: Key, suspend: () -> Void) -> Bool
+    mutating func take(_ key: Key) -> Bool
 
     mutating func draw(on screen: TerminalScreen)
 }
@@ -59,7 +58,7 @@ package enum TerminalProgram {
         events: for await event in happenings {
             switch event {
             case .screen(.key(let key)):
-                guard view.take(key, suspend: screen.suspend) else { break events }
+                guard view.take(key) else { break events }
             case .screen(.redraw): break
             case .screen(.quit): break events
             case .node(let state): view.node = describe(state)

@@ -69,11 +69,6 @@ package final class TerminalScreen: Sendable {
         if isFirst { TerminalMode.leave() }
     }
 
-    /// Stops the process, as ^Z does.
-    package func suspend() {
-        TerminalMode.suspend()
-    }
-
     /// Columns and rows, or those of a VT100 if the terminal does not tell.
     package var size: (columns: Int, rows: Int) {
         var size = winsize()
@@ -109,7 +104,6 @@ package final class TerminalScreen: Sendable {
         _ queue: DispatchQueue, _ events: AsyncStream<Event>.Continuation
     ) -> any DispatchSourceProtocol {
         let source = DispatchSource.makeReadSource(fileDescriptor: STDIN_FILENO, queue: queue)
-        let reader = Mutex(KeyReader())
         source.setEventHandler {
             var buffer = [UInt8](repeating: 0, count: 4096)
             let count = read(STDIN_FILENO, &buffer, buffer.count)
@@ -119,7 +113,7 @@ package final class TerminalScreen: Sendable {
                 events.yield(.quit)
                 return
             }
-            for key in reader.withLock({ $0.keys(in: Array(buffer[..<count])) }) { events.yield(.key(key)) }
+            for key in Key.keys(in: buffer[..<count]) { events.yield(.key(key)) }
         }
         return source
     }
@@ -147,12 +141,7 @@ package final class TerminalScreen: Sendable {
         }
         for signal in [SIGWINCH, SIGCONT] {
             let source = DispatchSource.makeSignalSource(signal: signal, queue: queue)
-            source.setEventHandler {
-                events.yield(.redraw)
-                guard signal == SIGCONT else { return }
-                // Draw after the stopped thread has taken the screen back, which clears it.
-                queue.asyncAfter(deadline: .now() + .milliseconds(100)) { events.yield(.redraw) }
-            }
+            source.setEventHandler { events.yield(.redraw) }
             sources.append(source)
         }
         return sources
