@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonCore
 package import BatonEventLoop
 import BatonProtocol
 import Glibc
@@ -49,7 +50,9 @@ package actor ServiceDiscovery {
 
     // Advertising.
     var record: PublishedRecord?
-    var period = NamePeriod.unnamed
+    /// Whether the period that the record belongs to has had a name. It gets no second one: two names with one record,
+    /// or with records that share the random values of a period, show that they belong to one device.
+    var isNamed = false
     var pacer = UpdatePacer()
     var pacing: Timer?
     var current: Registration?
@@ -66,6 +69,9 @@ package actor ServiceDiscovery {
     var budgeting: Timer?
     var isPumpQueued = false
     var listener: AnnouncementListener?
+    /// The announced texts that are looked at: 1,000 in a second, which is 10 % of a core. It stops a flood of records.
+    /// A change that is lost in a flood is heard when it is announced again.
+    private nonisolated let heard = Lock(RateLimiter(capacity: 1000, interval: .milliseconds(1)))
     /// The number of interfaces and address families on which the browse shows an instance.
     var presence: [String: Int] = [:]
     var queries: [String: Query] = [:]
@@ -101,9 +107,10 @@ package actor ServiceDiscovery {
         hastened = timer { $0.endHastening() }
         budgeting = timer { $0.pump() }
         rediscovering = timer { $0.forgetLost() }
-        listener = AnnouncementListener(type: configuration.serviceType, on: loop) {
-            [weak self] (name, interface, text) in
-            self?.submit { $0.hear(SeenText(text: text, interfaceIndex: interface), of: name) }
+        listener = AnnouncementListener(type: configuration.serviceType, on: loop) { [weak self] announced, interface in
+            let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
+            guard let self, heard.withLock({ $0.take(at: now) }) else { return }
+            submit { $0.hear(SeenText(text: announced.text, interfaceIndex: interface), of: announced.instance) }
         }
         connect()
     }
@@ -116,9 +123,9 @@ package actor ServiceDiscovery {
         isStopped = true
         for timer in [reconnecting, pacing, rotating, hastened, budgeting, rediscovering] { timer?.cancel() }
         // The registration first: other devices should not wait for the end of all queries.
-        for registration in [current, successor] { registration.map { closeSlot($0.slot) } }
+        withdraw()
         for slot in slots.keys { closeSlot(slot) }
-        listener?.close()
+        listener = nil
         responder = .idle
         sink.yield(.responder(.idle))
         sink.finish()
@@ -179,7 +186,7 @@ package actor ServiceDiscovery {
     package var queryUsage: (kept: Int, probing: Int) { budget.usage }
 
     /// Whether instances are on the network whose record was not queried yet.
-    package var isBehind: Bool { budget.isBehind(now: Self.now) }
+    package var isBehind: Bool { budget.isBehind }
 
     // MARK: - Responder
 
@@ -192,7 +199,7 @@ package actor ServiceDiscovery {
             responder = .running
             sink.yield(.responder(.running))
             if !told.isEmpty { rediscovering?.schedule(after: configuration.rediscoveryPeriod) }
-            advertise()
+            if isNamed { announceRotation() } else { advertise() }
         } catch {
             lose(error)
         }
@@ -205,10 +212,8 @@ package actor ServiceDiscovery {
         current = nil
         successor = nil
         hastening = nil
-        if period == .over { period = .named }  // Its owner is asked again.
         queries = [:]
         presence = [:]
-        listener?.ignoreAll()
         budget.reset()
         for timer in [pacing, rotating, hastened, budgeting, rediscovering] { timer?.cancel() }
         responder = .unavailable(reason: fault.explanation(), retryAfter: Self.reconnectPause)

@@ -10,19 +10,6 @@ struct Registration {
     var isEstablished = false
 }
 
-/// The state of the period that the published record belongs to.
-///
-/// A period gets one name. Two names with one record, or with records that share the random values of a period, show
-/// that they belong to one device.
-enum NamePeriod {
-    /// No name was registered in it.
-    case unnamed
-    /// A name was registered, and maybe seen.
-    case named
-    /// That name is lost, and the owner was asked to begin another period.
-    case over
-}
-
 extension ServiceDiscovery {
     /// Takes a new record, and sends it when the update rule allows it.
     func publish(_ record: PublishedRecord, as change: RecordChange) {
@@ -37,10 +24,10 @@ extension ServiceDiscovery {
     /// While one name takes the place of another, it is sent under the new one only: a record under both names would
     /// link them.
     ///
-    /// Nothing is sent while the owner is asked for another period, or while the responder still probes for the name.
-    /// Avahi 0.8 sometimes takes a record that changes meanwhile for a conflict, and renames it "name #2".
+    /// Nothing is sent while the responder still probes for the name. Avahi 0.8 sometimes takes a record that changes
+    /// meanwhile for a conflict, and renames it "name #2".
     func sendIfDue() {
-        guard let latest = successor ?? current, latest.isEstablished, period != .over else { return }
+        guard let latest = successor ?? current, latest.isEstablished else { return }
         let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
         if let change = pacer.takeIfDue(now: now), let text = record?.text(isRationed: pacer.isRationed(now: now)) {
             do throws(ResponderFault) {
@@ -76,31 +63,20 @@ extension ServiceDiscovery {
         hastening = nil
     }
 
-    /// Registers this device if it is not registered, as soon as there is a responder and a record.
+    /// Registers this device if its period has no name yet, as soon as there is a responder and a record.
     func advertise() {
-        guard responder == .running, current == nil, record != nil else { return }
-        switch period {
-        case .unnamed:
-            do throws(ResponderFault) {
-                current = try register()
-            } catch {
-                lose(error)
-            }
-        case .named: endPeriod()
-        case .over: break
+        guard responder == .running, current == nil, record != nil, !isNamed else { return }
+        do throws(ResponderFault) {
+            current = try register()
+        } catch {
+            lose(error)
         }
-    }
-
-    /// Asks for another period, because the name of this one is lost.
-    private func endPeriod() {
-        period = .over
-        announceRotation()
     }
 
     /// Registers the record under a new name beside the old one.
     func rotate(_ record: PublishedRecord) {
         self.record = record
-        period = .unnamed
+        isNamed = false
         guard let current, responder == .running else { return advertise() }
         do throws(ResponderFault) {
             if current.isEstablished {
@@ -124,40 +100,33 @@ extension ServiceDiscovery {
 
     /// Notes that a registration is on the network, maybe under another name than it asked for.
     func establish(_ slot: SlotID, as name: String) {
-        if var registration = current, registration.slot == slot {
-            guard registration.name == name else {
-                // Another host has that name, and the library chose "name #2". Only a random name tells nothing.
-                closeSlot(slot)
-                current = nil
-                return endPeriod()
-            }
-            guard !registration.isEstablished else { return }
-            registration.isEstablished = true
-            current = registration
-        } else if var registration = successor, registration.slot == slot {
-            guard registration.name == name else {
-                closeSlot(slot)
-                successor = nil
-                return endPeriod()
-            }
-            registration.isEstablished = true
-            current.map { closeSlot($0.slot) }
-            current = registration
-            successor = nil
-        } else {
-            return
+        guard var registration = current?.slot == slot ? current : successor, registration.slot == slot else { return }
+        guard registration.name == name else {
+            // Another host has that name, and the library chose "name #2". Only a random name tells nothing.
+            withdraw()
+            return announceRotation()
         }
+        guard !registration.isEstablished else { return }
+        registration.isEstablished = true
+        if let current, current.slot != slot { closeSlot(current.slot) }
+        (current, successor) = (registration, nil)
         rotating?.schedule(after: configuration.nextRotation)
         sink.yield(.registered(instance: name))
         // The record may have changed meanwhile.
         sendIfDue()
     }
 
+    /// Takes this device off the network.
+    func withdraw() {
+        for registration in [current, successor] { registration.map { closeSlot($0.slot) } }
+        (current, successor) = (nil, nil)
+    }
+
     /// - Returns: nil before the first record.
     private func register() throws(ResponderFault) -> Registration? {
         let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
         guard let text = record?.text(isRationed: pacer.isRationed(now: now)) else { return nil }
-        period = .named
+        isNamed = true
         let name = InstanceName.random()
         // Before the call, because the browse may show it before the call returns.
         ownNames.append(name)

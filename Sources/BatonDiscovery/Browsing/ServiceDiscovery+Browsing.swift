@@ -31,7 +31,7 @@ extension ServiceDiscovery {
             if let count = presence[name] {
                 presence[name] = count + 1
             } else {
-                if let forgotten = budget.appear(name, now: Self.now) { forget(forgotten) }
+                if let forgotten = budget.appear(name) { forget(forgotten) }
                 guard budget.isTracking(name) else { return }
                 presence[name] = 1
                 pump()
@@ -40,6 +40,7 @@ extension ServiceDiscovery {
             presence[name] = count - 1
             guard count == 1 else { return }
             budget.disappear(name)
+            closeQuery(name)
             forget(name)
             pump()
         }
@@ -54,7 +55,7 @@ extension ServiceDiscovery {
         if query.hasTold { hear(record, of: name) } else { tell(record, of: name) }
     }
 
-    /// Takes a record from an announcement.
+    /// Takes a record from an announcement of any instance.
     func hear(_ record: SeenText, of name: String) {
         if budget.isHeard(name) {
             if told[name]?.text != record.text { tell(record, of: name) }
@@ -67,21 +68,21 @@ extension ServiceDiscovery {
     func listen(for name: String, isKept: Bool) {
         budget.hear(name, isKept: isKept)
         if let last = queries[name]?.last, last.text != told[name]?.text { tell(last, of: name) }
-        if budget.isHeard(name) { listener?.listen(for: name, after: told[name]?.text) }
+        closeQuery(name)
         pump()
     }
 
     /// Takes the verdict to reject an instance.
     func rejectQuery(_ name: String) {
         told[name] = nil
-        listener?.ignore(name)
         budget.reject(name, now: Self.now)
+        closeQuery(name)
         pump()
     }
 
     /// Queries rejected instances again.
     func reconsiderQueries() {
-        budget.reconsider(now: Self.now)
+        budget.reconsider()
         pump()
     }
 
@@ -97,7 +98,7 @@ extension ServiceDiscovery {
         guard responder == .running, !isPumpQueued else { return }
         let now = Self.now
         guard let action = budget.nextAction(now: now) else {
-            if let deadline = budget.deadline(now: now) {
+            if let deadline = budget.deadline {
                 budgeting?.schedule(after: deadline - now)
             } else {
                 budgeting?.cancel()
@@ -127,7 +128,6 @@ extension ServiceDiscovery {
                 try ServiceReference.queryText(name: name, type: type)
             }
             queries[name] = Query(slot: slot)
-            listener?.listen(for: name)
         } catch {
             budget.fail(name, now: Self.now)
         }
@@ -139,14 +139,12 @@ extension ServiceDiscovery {
 
     private func forget(_ name: String) {
         presence[name] = nil
-        listener?.ignore(name)
         if told.removeValue(forKey: name) != nil { sink.yield(.removed(instance: name)) }
     }
 
     private func tell(_ record: SeenText, of name: String) {
         told[name] = record
         queries[name]?.hasTold = true
-        listener?.listen(for: name, after: record.text)
         sink.yield(.record(instance: name, interfaceIndex: record.interfaceIndex, txt: record.text))
     }
 }
