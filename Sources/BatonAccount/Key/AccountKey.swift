@@ -90,30 +90,20 @@ extension AccountKey {
         guard text.starts(with: prefix + [UInt8(ascii: "1")]) else { throw .wrongPrefix }
         let data = UnsafeRawBufferPointer(rebasing: text[start...])
         // Looking at more would be work for a text that cannot be a key of any version.
-        guard text.count <= Bech32m.maximumCount else {
-            throw .wrongLength(found: data.count, expected: dataCount)
-        }
+        guard text.count <= Bech32m.maximumCount else { throw .mistyped }
         let values = try SecretBytes(count: data.count) { values throws(AccountKeyError) in
             for (index, character) in data.enumerated() {
-                guard let value = Bech32m.value(of: character) else {
-                    throw .invalidCharacter(group: index / AccountKey.groupSize + 1)
-                }
+                guard let value = Bech32m.value(of: character) else { throw .mistyped }
                 values[index] = value
             }
         }
         return try values.withUnsafeBytes { values throws(AccountKeyError) in
             guard values.count > Bech32m.checksumCount, Bech32m.isValid(prefix: prefix, values: values) else {
-                guard values.count == dataCount else {
-                    throw .wrongLength(found: values.count, expected: dataCount)
-                }
-                let index = Bech32m.indexOfSingleError(prefix: prefix, values: values)
-                throw .mistyped(group: index.map { $0 / AccountKey.groupSize + 1 })
+                throw .mistyped
             }
             // The version comes first: a later version may well be longer.
             guard values[0] == version else { throw .unknownVersion(values[0]) }
-            guard values.count == dataCount else {
-                throw .wrongLength(found: values.count, expected: dataCount)
-            }
+            guard values.count == dataCount else { throw .mistyped }
             return secret(from: UnsafeRawBufferPointer(rebasing: values[1..<(values.count - Bech32m.checksumCount)]))
         }
     }
@@ -149,14 +139,12 @@ extension AccountKey {
 
 /// A mistake in a text that should be an account key.
 ///
-/// Groups are counted from 1, behind `baton1`. No case carries a character of the key.
+/// No case carries a character of the key, or says where the mistake is.
 package enum AccountKeyError: Error, Equatable, CustomStringConvertible {
     case empty
     case wrongPrefix
-    case invalidCharacter(group: Int)
-    case wrongLength(found: Int, expected: Int)
-    /// The checksum does not fit. `group` is where the mistake is when a single character is wrong, otherwise nil.
-    case mistyped(group: Int?)
+    /// The checksum does not fit, a character is missing, or one is none of a key's.
+    case mistyped
     case unknownVersion(UInt8)
 
     package var description: String {
@@ -166,17 +154,9 @@ package enum AccountKeyError: Error, Equatable, CustomStringConvertible {
                 + " device"
         case .wrongPrefix:
             "this is not an account key: one begins with baton1, as `baton account create` printed it"
-        case .invalidCharacter(let group):
-            "mistyped: group \(group) behind baton1 has a character that no account key contains"
-                + " (the letters b, i and o and the digit 1 are never used there)"
-        case .wrongLength(let found, let expected) where found < expected:
-            "mistyped: \(expected - found) of \(expected) characters behind baton1 missing; check the last groups"
-        case .wrongLength(let found, let expected):
-            "mistyped: \(found) characters behind baton1, where \(expected) belong; check the last groups"
-        case .mistyped(.some(let group)):
-            "mistyped: the checksum does not fit; the mistake is most likely in group \(group) behind baton1"
-        case .mistyped(.none):
-            "mistyped: the checksum does not fit, more than one character is wrong; compare it with the original"
+        case .mistyped:
+            "mistyped: compare it with the original, which has \(AccountKey.dataCount) characters behind baton1 and no b,"
+                + " i, o or 1 among them"
         case .unknownVersion(let version):
             "this account key has version \(version), which this program does not know; install a newer Baton here"
         }

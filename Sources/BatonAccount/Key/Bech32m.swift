@@ -34,23 +34,6 @@ enum Bech32m {
         return (0..<checksumCount).map { UInt8((sum >> (5 * (5 - UInt32($0)))) & 31) }
     }
 
-    /// The index of the one value that, changed to another, makes the checksum right; nil when there is none.
-    ///
-    /// The code's distance is five, so that the index is right when exactly one character is wrong. BIP 173 advises to
-    /// show the place and never to correct by oneself.
-    static func indexOfSingleError(prefix: some Sequence<UInt8>, values: UnsafeRawBufferPointer) -> Int? {
-        for index in values.indices {
-            for change: UInt8 in 1..<32 {
-                var state = State(prefix: prefix)
-                for (position, value) in values.enumerated() {
-                    state.feed(position == index ? value ^ change : value)
-                }
-                if state.value == finalState { return index }
-            }
-        }
-        return nil
-    }
-
     /// The checksum's state: a remainder in a BCH code over GF(32).
     private struct State {
         private(set) var value: UInt32 = 1
