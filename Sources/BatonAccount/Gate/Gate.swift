@@ -98,13 +98,10 @@ package struct Gate: Sendable {
     ) -> (clientNonce: [UInt8], period: Int)? {
         guard let serverName, let (clientNonce, tag) = Self.parse(serverName) else { return nil }
         periods.removeAll { $0.endsAt.map { $0 <= uptime } ?? false }
-        // Nearly always all that counts is of one generation.
-        var key: (id: GenerationID, tags: GateToken.TagKey)?
         for index in periods.indices.reversed() {
             let period = periods[index]
-            let tags = if let key, key.id == period.keys.id { key.tags } else { GateToken.TagKey(period.keys) }
-            key = (period.keys.id, tags)
-            let expected = tags.tag(to: device, gateNonce: period.nonce, clientNonce: clientNonce)
+            let expected = GateToken.tag(
+                period.keys, to: device, gateNonce: period.nonce, clientNonce: clientNonce)
             guard Self.areEqual(expected, tag) else { continue }
             return period.hasRoom(for: clientNonce, from: origin) ? (clientNonce, index) : nil
         }

@@ -26,25 +26,16 @@ package enum GateToken {
         keys: GenerationKeys, server: DeviceID, gateNonce: [UInt8], clientNonce: [UInt8]? = nil
     ) -> String {
         let clientNonce = clientNonce ?? randomBytes(clientNonceCount)
-        let tag = TagKey(keys).tag(to: server, gateNonce: gateNonce, clientNonce: clientNonce)
-        return Base32.encode(clientNonce + tag) + suffix
+        return Base32.encode(
+            clientNonce + tag(keys, to: server, gateNonce: gateNonce, clientNonce: clientNonce)) + suffix
     }
 
-    /// `K_gate` of a generation, set up for any number of tags: that costs more than a tag does.
-    ///
-    /// To be kept for one judgement and no longer: it is as good as the key, outside of ``SecretBytes``. swift-crypto
-    /// wipes it at its end.
-    struct TagKey {
-        private let code: HMAC<SHA256>
-
-        init(_ keys: GenerationKeys) {
-            code = keys.gate.withUnsafeBytes { HMAC(key: SymmetricKey(data: $0)) }
-        }
-
-        func tag(to server: DeviceID, gateNonce: [UInt8], clientNonce: [UInt8]) -> [UInt8] {
-            var code = code
-            code.update(data: Array("gate/1".utf8) + server.bytes + gateNonce + clientNonce)
-            return code.finalize().withUnsafeBytes { Array(UnsafeRawBufferPointer(rebasing: $0[..<tagCount])) }
+    static func tag(
+        _ keys: GenerationKeys, to server: DeviceID, gateNonce: [UInt8], clientNonce: [UInt8]
+    ) -> [UInt8] {
+        let message = Array("gate/1".utf8) + server.bytes + gateNonce + clientNonce
+        return keys.gate.withUnsafeBytes {
+            Array(HMAC<SHA256>.authenticationCode(for: message, using: SymmetricKey(data: $0)).prefix(tagCount))
         }
     }
 }
