@@ -133,7 +133,7 @@ import struct SystemPackage.FilePath
         let read = try store.load()
         #expect(read.state == here.state && read.keys == joined.keys && read.keys.map(\.generation) == [2, 0])
         #expect(!read.isRevoked(read.identity.id))
-        #expect(throws: AccountError.accountExists(isSame: true)) { try store.finish(enrolment.account) }
+        #expect(throws: AccountError.accountExists) { try store.finish(enrolment.account) }
     }
 
     @Test func rotationPutsAnotherAccountInPlace() throws {

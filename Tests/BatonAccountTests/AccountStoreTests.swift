@@ -134,13 +134,11 @@ import Testing
 
     @Test func aSecondAccountIsRefused() throws {
         let before = try device.store.load().identity.id
-        #expect(throws: AccountError.accountExists(isSame: false)) { try device.store.make() }
-        #expect(throws: AccountError.accountExists(isSame: false)) { try device.store.join(AccountKey()) }
-        #expect(throws: AccountError.accountExists(isSame: true)) { try device.store.join(account.key) }
+        #expect(throws: AccountError.accountExists) { try device.store.make() }
+        #expect(throws: AccountError.accountExists) { try device.store.join(AccountKey()) }
+        #expect(throws: AccountError.accountExists) { try device.store.join(account.key) }
         #expect(try device.store.load().identity.id == before)
-        for same in [true, false] {
-            #expect("\(AccountError.accountExists(isSame: same))".contains("`baton account leave` first"))
-        }
+        #expect("\(AccountError.accountExists)".contains("`baton account leave` first"))
     }
 
     @Test func leavingRemovesEverything() throws {
@@ -167,7 +165,7 @@ import Testing
         try write("half", to: ".epoch.abcd")
         _ = try device.store.nextEpoch(unixTime: 1)
         #expect(!FileManager.default.fileExists(atPath: folder.appending(".epoch.abcd").string))
-        #expect(throws: AccountError.accountExists(isSame: false)) { try device.store.make() }
+        #expect(throws: AccountError.accountExists) { try device.store.make() }
         #expect(try files(in: device.home) == [folder])
     }
 
@@ -195,7 +193,7 @@ import Testing
         #expect(!isThere)
         #expect(try files(in: account.root.appending("shown")) == [])
         let made = try store.make()
-        #expect(throws: AccountError.accountExists(isSame: true)) { try store.join(made.key) }
+        #expect(throws: AccountError.accountExists) { try store.join(made.key) }
     }
 
     @Test func emptyFolderIsTaken() throws {

@@ -7,8 +7,7 @@ package import SystemPackage
 /// Every description is one sentence for the user, with the next step if Baton can know it.
 package enum AccountError: Error, Equatable, CustomStringConvertible {
     case noAccount
-    /// This device has an account. `isSame` says whether the given key belongs to it.
-    case accountExists(isSame: Bool)
+    case accountExists
     /// A node runs on the account. It would neither see nor keep the changes of another process.
     case nodeRunning
     /// Another process has locked the folder that the account is in, as commands do while they write.
@@ -25,9 +24,7 @@ package enum AccountError: Error, Equatable, CustomStringConvertible {
         switch self {
         case .noAccount:
             "no account on this device: run `baton`, which makes one or joins yours"
-        case .accountExists(isSame: true):
-            "this device is in that account already; to enrol it afresh, run `baton account leave` first"
-        case .accountExists(isSame: false):
+        case .accountExists:
             "this device is in an account already: run `baton account leave` first"
         case .nodeRunning:
             "a node is running with this account, so nothing was changed: stop it first (a service with `baton node"

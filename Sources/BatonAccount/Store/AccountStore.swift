@@ -59,7 +59,6 @@ package struct AccountStore: Sendable {
         let name: String
         if let deviceName { name = try DeviceName.validated(deviceName) } else { name = DeviceName.fromHost() }
         let secrets = AccountSecrets(key)
-        try withExclusiveAccess { () throws(AccountError) in try refuseExisting(secrets.accountID) }
         return Enrolment(account: try Account(issuedBy: secrets, deviceName: name), secrets: secrets)
     }
 
@@ -72,7 +71,7 @@ package struct AccountStore: Sendable {
         _ account: Account, _ sealedKey: SealedAccountKey?, show: () throws(AccountError) -> Void
     ) throws(AccountError) -> Account {
         try withExclusiveAccess { () throws(AccountError) in
-            try refuseExisting(account.id)
+            try refuseExisting()
             try place(account, sealedKey) { fresh throws(AccountError) in
                 try show()
                 // Onto an empty folder this succeeds, onto any other it fails: nothing is ever overwritten.
@@ -181,14 +180,10 @@ package struct AccountStore: Sendable {
     }
 
     /// Refuses a device that has an account, damaged or not.
-    ///
-    /// - Parameter id: the account that it is to join; nil before that is known.
-    package func refuseExisting(_ id: AccountID? = nil) throws(AccountError) {
-        guard let files = try AccountFolder.open(folder, checkingAccess: false), try !files.names().isEmpty else {
-            return
+    package func refuseExisting() throws(AccountError) {
+        if let files = try AccountFolder.open(folder, checkingAccess: false), try !files.names().isEmpty {
+            throw .accountExists
         }
-        let existing = try? AccountRecord.read(in: files).id
-        throw .accountExists(isSame: id != nil && existing == id)
     }
 
     private func write(
