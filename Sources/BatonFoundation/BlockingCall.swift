@@ -10,9 +10,15 @@ enum BlockingCall {
 
     /// Runs `body` elsewhere and blocks until it has returned.
     static func wait<Value: Sendable>(for body: @escaping @Sendable () async -> Value) -> Value {
-        let result = Slot<Value>()
-        Task(executorPreference: executor) { result.fill(await body()) }
-        return result.take()
+        let isDone = DispatchSemaphore(value: 0)
+        nonisolated(unsafe) var result: Value?  // reason: ordered by the semaphore
+        Task(executorPreference: executor) {
+            result = await body()
+            isDone.signal()
+        }
+        isDone.wait()
+        guard let result else { preconditionFailure("there is a result when the work is done") }
+        return result
     }
 }
 
@@ -23,22 +29,5 @@ private final class QueueExecutor: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-    }
-}
-
-/// A value that one thread puts and another waits for.
-private final class Slot<Value: Sendable>: @unchecked Sendable {  // reason: ordered by the semaphore
-    private let isFilled = DispatchSemaphore(value: 0)
-    private var value: Value?
-
-    func fill(_ value: Value) {
-        self.value = value
-        isFilled.signal()
-    }
-
-    func take() -> Value {
-        isFilled.wait()
-        guard let value else { preconditionFailure("the slot is filled before it is signalled") }
-        return value
     }
 }
