@@ -112,9 +112,9 @@ let package = Package(
         .executableTarget(
             name: "BatonCLI",
             dependencies: [
-                "BatonNode", "Baton", "BatonApplications", "BatonDiscovery", "BatonDocuments", "BatonAccount",
-                "BatonMessages", "BatonTransport", "BatonProtocol", "BatonWeb", "BatonEventLoop", "CLinux",
-                "CQRencode", "CVersion", logging, protobuf, subprocess, system,
+                "BatonNode", "Baton", "BatonApplications", "BatonCore", "BatonDiscovery", "BatonDocuments",
+                "BatonAccount", "BatonMessages", "BatonTransport", "BatonProtocol", "BatonWeb", "BatonEventLoop",
+                "CLinux", "CQRencode", "CVersion", logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             resources: [.embedInCode("Service/baton.service")], swiftSettings: settings),
@@ -203,8 +203,8 @@ let package = Package(
         tests(
             of: "BatonCLI",
             [
-                "Baton", "BatonApplications", "BatonMessages", "BatonProtocol", "BatonTransport", "BatonEventLoop",
-                logging, protobuf, subprocess, system,
+                "Baton", "BatonAccount", "BatonApplications", "BatonCore", "BatonDiscovery", "BatonEventLoop",
+                "BatonMessages", "BatonNode", "BatonProtocol", "BatonTransport", logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
     ]

@@ -3,8 +3,6 @@
 import ArgumentParser
 import Baton
 import BatonNode
-import FoundationEssentials
-import Subprocess
 import SystemPackage
 
 struct DoctorCommand: AsyncParsableCommand {
@@ -58,33 +56,5 @@ struct DoctorCommand: AsyncParsableCommand {
             let lines = FindingRendering.lines(findings, about: device, isVerbose: verbose, width: width)
             for line in lines { try Output.line(line) }
         }
-    }
-}
-
-/// Finds out which program filters packets on this machine, for the remedy.
-enum PacketFilterSearch {
-    /// The most bytes of a program's output. It is one word.
-    private static let outputBound = 4 << 10
-
-    /// - Parameter interface: the name of the one that matters, if one does: firewalld has rules for each.
-    static func find(at interface: String?) async -> PacketFilter {
-        let ufw = (try? String(contentsOfFile: "/etc/ufw/ufw.conf", encoding: .utf8)) ?? ""
-        if ufw.split(separator: "\n").contains("ENABLED=yes") { return .ufw }
-        if await output(of: "firewall-cmd", "--state") != nil {
-            // An interface that no zone has belongs to the default zone.
-            guard let interface,
-                let answer = await output(of: "firewall-cmd", "--get-zone-of-interface", interface)
-            else { return .firewalld(zone: nil) }
-            return .firewalld(zone: answer.split(separator: "\n").first.map(String.init))
-        }
-        return .unknown
-    }
-
-    /// - Returns: nil if the program is missing or fails.
-    private static func output(of program: String, _ arguments: String...) async -> String? {
-        let result = try? await Subprocess.run(
-            .name(program), arguments: Arguments(arguments), output: .string(limit: outputBound), error: .discarded)
-        guard let result, case .exited(0) = result.terminationStatus else { return nil }
-        return result.standardOutput
     }
 }

@@ -72,7 +72,7 @@ struct DoctorExamination {
             return unmeasured(.network, because: Cause.fewWatches.sentence(""))
                 + (isForDevice ? unmeasured(.road, because: Cause.fewWatches.sentence("")) : [])
         }
-        var facts = NetworkFacts.read()
+        let interfaces = NetworkFacts.ofInterfaces()
         let asked = askedDevice()
         let (label, other) = (InstanceName.random(), InstanceName.random())
         let executor: BlockingExecutor
@@ -83,11 +83,10 @@ struct DoctorExamination {
         }
         let ear = MulticastEar(
             saying: label, listeningFor: other, asking: asked.map(addresses) ?? [],
-            interfaces: facts.addresses,
-            on: EventLoop(name: "doctor"), executor: executor)
+            interfaces: interfaces.addresses, on: EventLoop(name: "doctor"), executor: executor)
         defer { ear.close() }
-        let chosen = facts.leading(ear.report.interfaces, towards: asked.map(addresses) ?? []).first?.name
-        async let filter = value(within: Self.searching) { await PacketFilterSearch.find(at: chosen) }
+        let chosen = interfaces.leading(ear.report.interfaces, towards: asked.map(addresses) ?? []).first?.name
+        async let filter = value(within: Self.searching) { await PacketFilter.current(at: chosen) }
         let (start, limit) = (ContinuousClock.now, Self.limit)
         let running = Task { await ear.run(for: limit) }
         defer { running.cancel() }
@@ -107,13 +106,14 @@ struct DoctorExamination {
         }
         let end = min(start + Self.listening, began + Self.limit)
         if ContinuousClock.now < end { try await Task.sleep(until: end, clock: .continuous) }
-        facts.filter = await filter ?? .unknown
-        return judge(facts, ear.report, answer, asked, isFresh: isFresh)
+        var machine = facts
+        machine.filter = await filter ?? .unknown
+        return judge(machine, interfaces, ear.report, answer, asked, isFresh: isFresh)
     }
 
     private func judge(
-        _ facts: NetworkFacts, _ report: MulticastEar.Report, _ answer: Measured<WireExamineResponse>,
-        _ asked: Target?, isFresh: Bool
+        _ facts: MachineFacts, _ interfaces: NetworkFacts, _ report: MulticastEar.Report,
+        _ answer: Measured<WireExamineResponse>, _ asked: Target?, isFresh: Bool
     ) -> [Finding] {
         var heard = report
         let devices = account.map { HeardDevices(heard, account: $0) }
@@ -125,19 +125,14 @@ struct DoctorExamination {
         // Bridges of containers have the same address on many machines.
         let own = (try? InterfaceAddress.current(includingIdle: true)) ?? []
         known.removeAll { address in own.contains { $0.address == address } }
-        heard.interfaces = facts.leading(report.interfaces, towards: known)
+        heard.interfaces = interfaces.leading(report.interfaces, towards: known)
         var status = WireStatusResponse()
         if case .status(let value) = node { status = value }
         let network =
             Diagnosis.network(
-                facts, isBusSilent: machine.contains { $0.result == .problem(.noBus) },
-                unannounced: status.isUnannounced ? status.responder : nil, hasMetOthers: !self.devices.isEmpty,
-                heard: heard, devices: devices)
-            + [
-                Diagnosis.incoming(
-                    answer, asked: asked?.name ?? "", status: status, canInstallNode: self.facts.canInstallNode,
-                    filter: facts.filter)
-            ]
+                facts, unannounced: status.isUnannounced ? status.responder : nil,
+                hasMetOthers: !self.devices.isEmpty, heard: heard, devices: devices)
+            + [Diagnosis.incoming(answer, asked: asked?.name ?? "", status: status, facts)]
         guard let target else {
             return network
                 + (isForDevice ? unmeasured(.road, because: "this device has no account that can be used") : [])
@@ -145,7 +140,7 @@ struct DoctorExamination {
         let apart = areListsApart ? account?.state.revoked.map(\.description).sorted() : nil
         let road = RoadFacts(
             id: target.id, name: target.name, isRevoked: target.isRevoked, apartRevocations: apart ?? [],
-            addresses: known, routes: RoadFacts.routes(to: known, from: facts.addresses), heard: heard,
+            addresses: known, routes: RoadFacts.routes(to: known, from: interfaces.addresses), heard: heard,
             devices: devices, answered: answer, isFresh: isFresh)
         return network + road.findings
     }

@@ -87,27 +87,6 @@ enum FindingRendering {
     }
 }
 
-extension Finding.Result {
-    /// The result in JSON.
-    var name: String {
-        switch self {
-        case .fine: "fine"
-        case .problem: "problem"
-        case .notMeasured: "notMeasured"
-        }
-    }
-}
-
-extension Check.Group {
-    func title(_ device: String?) -> String {
-        switch self {
-        case .machine: "this machine"
-        case .network: "this network"
-        case .road: "the road to \(SafeText.escaped(device ?? "the device"))"
-        }
-    }
-}
-
 extension String {
     /// The text with spaces after it, up to a count of characters.
     fileprivate func padded(to count: Int) -> String {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonApplications
-import BatonCore
+package import BatonCore
 import BatonEventLoop
 import BatonMessages
-import BatonTransport
+package import BatonTransport
 import Logging
-import SystemPackage
+package import SystemPackage
 
 extension HandoffSwitch {
     /// Refuses an accept while Handoff is off.
@@ -97,13 +97,13 @@ extension HandoffSwitch {
     private static let sizeBound = 128 << 10
 
     /// The file that keeps the switch.
-    static func path(in home: Home) -> FilePath { FilePath(home.configurationFolder).appending("handoff") }
+    package static func path(in home: Home) -> FilePath { FilePath(home.configurationFolder).appending("handoff") }
 
     /// The marker that says that there is a file.
-    static func marker(in home: Home) -> FilePath { FilePath(home.stateFolder).appending("handoff-switched") }
+    package static func marker(in home: Home) -> FilePath { FilePath(home.stateFolder).appending("handoff-switched") }
 
     /// Reads the switch as the user left it; blocks.
-    init(reading path: FilePath, marker: FilePath) {
+    package init(reading path: FilePath, marker: FilePath) {
         self.init()
         do throws(Errno) {
             let content = try DurableFile.read(path, limit: Self.sizeBound)

@@ -84,3 +84,10 @@ package enum Cause: String, CaseIterable, Sendable {
         }
     }
 }
+
+/// A question that the doctor answers, in the order of its report. The raw value is the name in `--json`.
+package enum Check: String, CaseIterable, Sendable {
+    case account, folders, disk, rules, handoff, node, limits, bus
+    case network, stacks, multicastOut, multicastIn, responder, others, incoming
+    case membership, keys, version, route, dial, deviceMulticast, clock
+}

@@ -2,39 +2,21 @@
 
 package import BatonDiscovery
 package import BatonEventLoop
-import FoundationEssentials
 import Glibc
 
-/// The facts that the doctor reads of this machine's network.
-///
-/// ``Diagnosis/network(_:isBusSilent:unannounced:hasMetOthers:heard:devices:)`` judges it.
+/// The facts about this machine's interfaces that choose those which matter on the road to a device.
 package struct NetworkFacts: Sendable {
     package var addresses: [InterfaceAddress] = []
     /// The indices of the interfaces that the default routes take.
     var outward: Set<UInt32> = []
     /// The indices of the interfaces that bridge containers or virtual machines to this machine, and to no other.
     var bridges: Set<UInt32> = []
-    /// The users of the programs that answer multicast DNS beside the responder.
-    var otherResponders: [String] = []
-    var isAvahiInstalled = true
-    package var filter = PacketFilter.unknown
 
     /// Addresses of no machine (RFC 5737 and RFC 3849). Nothing is sent to them: only their routes are looked up.
     private static let outside = ["192.0.2.1", "2001:db8::1"].compactMap { IPAddress($0) }
 
-    package init() {}
-
     /// Reads the facts. It takes less than a millisecond.
-    package static func read() -> NetworkFacts {
-        var facts = ofInterfaces()
-        facts.otherResponders = SocketTable.otherResponders(
-            in: ["/proc/net/udp", "/proc/net/udp6"].map(SocketTable.read))
-        facts.isAvahiInstalled = access("/usr/sbin/avahi-daemon", X_OK) == 0
-        return facts
-    }
-
-    /// Reads the facts that ``leading(_:towards:)`` needs.
-    static func ofInterfaces() -> NetworkFacts {
+    package static func ofInterfaces() -> NetworkFacts {
         var facts = NetworkFacts()
         facts.addresses = (try? InterfaceAddress.current()) ?? []
         let sources = outside.compactMap { try? InterfaceAddress.source(towards: $0) }
@@ -66,55 +48,5 @@ package struct NetworkFacts: Sendable {
 
     private func indices(where matches: (InterfaceAddress) -> Bool) -> Set<UInt32> {
         Set(addresses.filter(matches).map(\.interfaceIndex))
-    }
-}
-
-/// The sockets of this machine, from `/proc/net/udp`, `/proc/net/tcp` and the like (proc_pid_net(5)).
-enum SocketTable {
-    /// The text of a table; empty if it cannot be read.
-    static func read(_ path: String) -> String { (try? String(contentsOfFile: path, encoding: .utf8)) ?? "" }
-
-    /// The users of the sockets that receive unicast multicast DNS beside the responder's.
-    ///
-    /// A responder binds port 5353 of all addresses, once in a family, and runs under an account of the system. Baton
-    /// binds the multicast group instead. Browsers bind all addresses, but under the account of a person, and answer
-    /// nobody.
-    ///
-    /// - Parameter tables: one for each family.
-    static func otherResponders(in tables: [String]) -> [String] {
-        var others: [String] = []
-        for table in tables {
-            var users = table.split(separator: "\n").compactMap(responder)
-            // The responder itself: Avahi if it is among them.
-            if let own = users.firstIndex(of: "avahi") ?? users.indices.first { users.remove(at: own) }
-            others += users.filter { !others.contains($0) }
-        }
-        return others
-    }
-
-    /// Whether a socket listens at a TCP port.
-    static func isListening(at port: UInt16, in tables: [String]) -> Bool {
-        tables.contains { table in
-            table.split(separator: "\n").contains { line in
-                let fields = line.split(separator: " ")
-                // 0A is the state TCP_LISTEN.
-                guard fields.count > 3, fields[3] == "0A", let digits = fields[1].split(separator: ":").last else {
-                    return false
-                }
-                return UInt16(digits, radix: 16) == port
-            }
-        }
-    }
-
-    /// The last account that is not a person's: `SYS_UID_MAX` of login.defs(5).
-    private static let lastSystemAccount: UInt32 = 999
-
-    /// The user of a line of the table, if it is a socket at port 5353 of all addresses.
-    private static func responder(_ line: Substring) -> String? {
-        let fields = line.split(separator: " ")
-        guard fields.count > 7, let user = UInt32(fields[7]), user <= lastSystemAccount else { return nil }
-        let local = fields[1].split(separator: ":")
-        guard local.count == 2, local[1] == "14E9", local[0].allSatisfy({ $0 == "0" }) else { return nil }
-        return getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "\(user)"
     }
 }

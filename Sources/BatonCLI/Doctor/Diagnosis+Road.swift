@@ -3,7 +3,8 @@
 import BatonAccount
 import BatonDiscovery
 import BatonEventLoop
-package import BatonMessages
+import BatonMessages
+import BatonNode
 import BatonProtocol
 
 extension Diagnosis {
@@ -15,10 +16,8 @@ extension Diagnosis {
     /// - Parameters:
     ///   - asked: the name of the device.
     ///   - status: of the node here.
-    ///   - canInstallNode: whether `baton node install` can work.
-    package static func incoming(
-        _ measured: Measured<WireExamineResponse>, asked: String, status: WireStatusResponse, canInstallNode: Bool,
-        filter: PacketFilter
+    static func incoming(
+        _ measured: Measured<WireExamineResponse>, asked: String, status: WireStatusResponse, _ facts: MachineFacts
     ) -> Finding {
         let answer: WireExamineResponse
         switch measured {
@@ -30,14 +29,13 @@ extension Diagnosis {
         case .connected: return .fine(.incoming, "\(asked) can connect to this device")
         case .silent, .refused:
             let port = UInt16(clamping: status.port)
-            let start = canInstallNode ? "baton node install" : "baton node"
-            let fixing = status.portIsFixed ? [] : ["\(start) --port \(fixedPort)"]
+            let fixing = status.portIsFixed ? [] : ["\(facts.startCommand) --port \(fixedPort)"]
             return .problem(
                 .portBlockedHere, of: asked,
                 evidence: [
                     "TCP port \(port): \(answer.examination.dialBack == .silent ? "no answer in 3 s" : "refused")"
                 ],
-                remedy: fixing + filter.remedy(for: .port(status.portIsFixed ? port : fixedPort)))
+                remedy: fixing + facts.filter.remedy(status.portIsFixed ? port : fixedPort, "tcp"))
         case .noRoute: return .notMeasured(.incoming, because: "\(asked) has no route to this device")
         case .unknown, .turnedAway, .otherVersion, .unfinished, .UNRECOGNIZED:
             return .notMeasured(.incoming, because: "\(asked) could not finish its connection to this device")
@@ -87,7 +85,7 @@ extension RoadFacts {
     var shownAddresses: String { addresses.map(\.description).joined(separator: ", ") }
 
     /// Judges the road. There is one finding for each check of the group.
-    package var findings: [Finding] { [membership, keys, version, route, dial, multicast, clock] }
+    var findings: [Finding] { [membership, keys, version, route, dial, multicast, clock] }
 
     var membership: Finding {
         if isRevoked {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
-package import BatonDiscovery
+import BatonDiscovery
 import BatonEventLoop
+import BatonNode
 import Glibc
 
 extension Diagnosis {
@@ -13,9 +14,9 @@ extension Diagnosis {
     ///   - hasMetOthers: whether the node knows other devices of the account.
     ///   - heard: what the ear heard in 4 s or more, at the interfaces that matter.
     ///   - devices: nil if the account cannot be read.
-    package static func network(
-        _ facts: NetworkFacts, isBusSilent: Bool, unannounced: String?, hasMetOthers: Bool,
-        heard: MulticastEar.Report, devices: HeardDevices?
+    static func network(
+        _ facts: MachineFacts, unannounced: String?, hasMetOthers: Bool, heard: MulticastEar.Report,
+        devices: HeardDevices?
     ) -> [Finding] {
         let interfaces = heard.interfaces
         guard !interfaces.isEmpty else {
@@ -31,12 +32,12 @@ extension Diagnosis {
             out.result == .fine
                 ? incoming(facts, heard)
                 : .notMeasured(.multicastIn, because: "multicast DNS does not go out"),
-            responder(facts, isBusSilent: isBusSilent, unannounced, heard),
+            responder(facts, unannounced, heard),
             others(devices, hasMetOthers: hasMetOthers, heard),
         ]
     }
 
-    private static func stacks(_ facts: NetworkFacts, _ interfaces: [MulticastEar.Interface]) -> Finding {
+    private static func stacks(_ facts: MachineFacts, _ interfaces: [MulticastEar.Interface]) -> Finding {
         guard let user = facts.otherResponders.first else {
             return .fine(.stacks, "one program answers multicast DNS here")
         }
@@ -48,7 +49,7 @@ extension Diagnosis {
             .secondStack, of: user, evidence: ["two programs have UDP port 5353"], remedy: remedy)
     }
 
-    private static func out(_ facts: NetworkFacts, _ interfaces: [MulticastEar.Interface]) -> Finding {
+    private static func out(_ facts: MachineFacts, _ interfaces: [MulticastEar.Interface]) -> Finding {
         guard let silent = interfaces.first(where: { !$0.hasSent }) else {
             return .fine(.multicastOut, "multicast DNS goes out")
         }
@@ -62,23 +63,23 @@ extension Diagnosis {
         }
         return .problem(
             .blockedOut5353, evidence: ["\(silent.name): \(reason)"],
-            remedy: facts.filter.remedy(for: .multicastDNS, .output))
+            remedy: facts.filter.remedy(5353, "udp", isOutgoing: true))
     }
 
-    private static func incoming(_ facts: NetworkFacts, _ heard: MulticastEar.Report) -> Finding {
+    private static func incoming(_ facts: MachineFacts, _ heard: MulticastEar.Report) -> Finding {
         guard let deaf = heard.interfaces.first(where: { !$0.hearsItself }) else {
             return .fine(.multicastIn, "multicast DNS comes in")
         }
         guard !heard.isLate else { return .notMeasured(.multicastIn, because: tooBusy) }
         return .problem(
             .blockedIn5353, evidence: ["\(deaf.name): the questions of this machine do not come back to it"],
-            remedy: facts.filter.remedy(for: .multicastDNS))
+            remedy: facts.filter.remedy(5353, "udp"))
     }
 
     private static func responder(
-        _ facts: NetworkFacts, isBusSilent: Bool, _ unannounced: String?, _ heard: MulticastEar.Report
+        _ facts: MachineFacts, _ unannounced: String?, _ heard: MulticastEar.Report
     ) -> Finding {
-        guard !isBusSilent else {
+        guard facts.silentBus == nil else {
             return .notMeasured(.responder, because: "it is asked by D-Bus, which does not answer")
         }
         switch heard.responder {

@@ -8,7 +8,7 @@ import Foundation
 import SystemPackage
 import Testing
 
-@testable import BatonNode
+@testable import BatonCLI
 
 /// The doctor reads real folders and files.
 @Suite("The facts of a machine")

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
-package import BatonDiscovery
-package import BatonEventLoop
-package import BatonMessages
-package import BatonProtocol
+import BatonDiscovery
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
 
 /// The facts that the doctor found out on the road to one device. ``findings`` judges them.
-package struct RoadFacts: Sendable {
+struct RoadFacts: Sendable {
     let id: DeviceID
     let name: String
     /// Whether a revocation list of this device names it.
@@ -15,44 +15,27 @@ package struct RoadFacts: Sendable {
     /// The ids of revoked devices if their lists were signed apart; else empty.
     let apartRevocations: [String]
     let addresses: [IPAddress]
+    /// The way to each address that has one.
+    let routes: [IPAddress: Route]
     /// What the ear heard, at the interfaces that matter.
     let heard: MulticastEar.Report
     /// The devices that were heard; nil if the account cannot be read.
     let devices: HeardDevices?
-    /// The way to each address that has one.
-    let routes: [IPAddress: Route]
     /// The answer of the node here, or why there is none.
     let answered: Measured<WireExamineResponse>
     /// Whether the node dialled what the device announces now. Its port and what its gate lets in change every 15
     /// minutes, so that a refusal of an older port or by an older key says nothing.
     let isFresh: Bool
 
-    package struct Route: Sendable, Hashable {
+    struct Route: Sendable, Hashable {
         /// The interface that packets take.
         let interface: String
         /// The interface whose network has the address; nil if it is of another network.
         let expected: String?
     }
 
-    package init(
-        id: DeviceID, name: String, isRevoked: Bool, apartRevocations: [String], addresses: [IPAddress],
-        routes: [IPAddress: Route], heard: MulticastEar.Report, devices: HeardDevices?,
-        answered: Measured<WireExamineResponse>, isFresh: Bool
-    ) {
-        self.id = id
-        self.name = name
-        self.isRevoked = isRevoked
-        self.apartRevocations = apartRevocations
-        self.addresses = addresses
-        self.routes = routes
-        self.heard = heard
-        self.devices = devices
-        self.answered = answered
-        self.isFresh = isFresh
-    }
-
     /// Looks up the ways that the kernel knows.
-    package static func routes(to addresses: [IPAddress], from own: [InterfaceAddress]) -> [IPAddress: Route] {
+    static func routes(to addresses: [IPAddress], from own: [InterfaceAddress]) -> [IPAddress: Route] {
         var routes: [IPAddress: Route] = [:]
         for address in addresses {
             guard let source = try? InterfaceAddress.source(towards: address),
@@ -69,11 +52,11 @@ package struct RoadFacts: Sendable {
 }
 
 /// A fact, or the reason why it is missing.
-package enum Measured<Value: Sendable>: Sendable {
+enum Measured<Value: Sendable>: Sendable {
     case value(Value)
     case missing(String)
 
-    package var value: Value? {
+    var value: Value? {
         if case .value(let value) = self { value } else { nil }
     }
 }

@@ -8,6 +8,7 @@ import SwiftProtobuf
 import SystemPackage
 import Testing
 
+@testable import BatonCLI
 @testable import BatonDiscovery
 @testable import BatonNode
 

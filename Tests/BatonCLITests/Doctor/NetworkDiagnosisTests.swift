@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonAccount
+import BatonEventLoop
 import BatonMessages
+import BatonNode
 import BatonProtocol
 import BatonTestSupport
 import Glibc
 import SwiftProtobuf
 import Testing
 
+@testable import BatonCLI
 @testable import BatonDiscovery
-@testable import BatonEventLoop
-@testable import BatonNode
 
 /// The facts of a network and of the road to a device on which all is well, and one change for each cause.
 struct NetworkFault: Sendable, CustomTestStringConvertible {
@@ -25,7 +26,7 @@ struct NetworkFault: Sendable, CustomTestStringConvertible {
     static let ofExamination: Set<Check> = [.incoming, .clock]
 
     static let all: [NetworkFault] = [
-        NetworkFault(cause: .secondStack) { $0.network.otherResponders = ["alice"] },
+        NetworkFault(cause: .secondStack) { $0.machine.otherResponders = ["alice"] },
         NetworkFault(cause: .noNetwork, hides: [.responder, .multicastOut, .multicastIn, .others, .deviceMulticast]) {
             $0.heard.interfaces = []
         },
@@ -38,7 +39,7 @@ struct NetworkFault: Sendable, CustomTestStringConvertible {
         },
         NetworkFault(cause: .noAvahi) {
             $0.heard.responder = .absent
-            $0.network.isAvahiInstalled = false
+            $0.machine.isAvahiInstalled = false
         },
         NetworkFault(cause: .avahiStopped) { $0.heard.responder = .absent },
         NetworkFault(cause: .avahiHangs) { $0.heard.responder = .waiting },
@@ -106,7 +107,7 @@ struct RoadWorld {
     /// The address of a lab host.
     private static func host(_ number: UInt8) -> IPAddress { IPAddress(bytes: [10, 77, 0, number]) ?? .ipv4Any }
 
-    var network = NetworkFacts()
+    var machine = MachineFacts()
     var heard: MulticastEar.Report
     var isRevoked = false
     var unannounced: String?
@@ -169,12 +170,8 @@ struct RoadWorld {
             addresses: [Self.address], routes: routes, heard: heard, devices: devices, answered: answer,
             isFresh: isFresh)
         return Diagnosis.network(
-            network, isBusSilent: false, unannounced: unannounced, hasMetOthers: true, heard: heard, devices: devices)
-            + [
-                Diagnosis.incoming(
-                    answer, asked: "desktop", status: .with { $0.port = 4711 }, canInstallNode: true,
-                    filter: network.filter)
-            ]
+            machine, unannounced: unannounced, hasMetOthers: true, heard: heard, devices: devices)
+            + [Diagnosis.incoming(answer, asked: "desktop", status: .with { $0.port = 4711 }, machine)]
             + facts.findings
     }
 }
@@ -225,7 +222,7 @@ struct NetworkDiagnosisTests {
         world.heard.heard[RoadWorld.address] = nil
         for hasMetOthers in [true, false] {
             let findings = Diagnosis.network(
-                world.network, isBusSilent: false, unannounced: nil, hasMetOthers: hasMetOthers, heard: world.heard,
+                world.machine, unannounced: nil, hasMetOthers: hasMetOthers, heard: world.heard,
                 devices: HeardDevices(world.heard, account: world.account))
             #expect(Self.causes(findings) == (hasMetOthers ? [] : [.otherAccountOnly]))
             #expect(findings.contains { $0.check == .others && $0.result == .notMeasured } == hasMetOthers)
@@ -301,33 +298,6 @@ struct NetworkDiagnosisTests {
         #expect(there.findings.first { $0.check == .dial }?.result == .notMeasured)
     }
 
-    @Test("The interfaces that matter lead to the device, else to the internet, and are no bridge of containers")
-    func interfaces() {
-        func address(_ text: String, _ index: UInt32) -> InterfaceAddress {
-            InterfaceAddress(
-                interfaceName: "i\(index)", interfaceIndex: index, address: IPAddress(text) ?? .ipv4Any,
-                prefixLength: text.contains(":") ? 64 : 24, isMulticast: true)
-        }
-        func heard(_ index: UInt32) -> MulticastEar.Interface { .init(name: "i\(index)", index: index) }
-        var network = NetworkFacts()
-        network.addresses = [
-            address("10.77.0.1", 2), address("192.168.1.5", 3), address("172.17.0.1", 4), address("fe80::1", 5),
-        ]
-        (network.outward, network.bridges) = ([3], [4])
-        func leading(_ device: String?, of all: [UInt32] = [2, 3, 4, 5]) -> [UInt32] {
-            network.leading(all.map(heard), towards: [device.flatMap { IPAddress($0) }].compactMap { $0 }).map(\.index)
-        }
-        #expect(leading("10.77.0.2") == [2] && leading("192.168.1.6") == [3])
-        #expect(leading("203.0.113.5") == [3] && leading(nil) == [3])
-        // A virtual machine of this one.
-        #expect(leading("172.17.0.2") == [4])
-        // A tunnel takes the default route; no packet of it was heard.
-        network.outward = [9]
-        #expect(leading(nil) == [2, 3] && leading("203.0.113.5") == [2, 3])
-        network.outward = []
-        #expect(leading(nil, of: [4, 5]) == [5] && leading(nil, of: [4]).isEmpty)
-    }
-
     @Test("A second program at port 5353 of all addresses is found, by its user")
     func sockets() {
         func line(_ local: String, _ user: Int) -> String {
@@ -358,15 +328,15 @@ struct NetworkDiagnosisTests {
     @Test("The commands against a firewall are those of the program that filters")
     func remedies() {
         let shown = "sudo nft list ruleset"
-        #expect(PacketFilter.ufw.remedy(for: .port(24747)) == ["sudo ufw allow 24747/tcp"])
-        #expect(PacketFilter.ufw.remedy(for: .multicastDNS, .output) == ["sudo ufw allow out 5353/udp"])
+        #expect(PacketFilter.ufw.remedy(24747, "tcp") == ["sudo ufw allow 24747/tcp"])
+        #expect(PacketFilter.ufw.remedy(5353, "udp", isOutgoing: true) == ["sudo ufw allow out 5353/udp"])
         #expect(
-            PacketFilter.firewalld(zone: nil).remedy(for: .multicastDNS)
+            PacketFilter.firewalld(zone: nil).remedy(5353, "udp")
                 == ["sudo firewall-cmd --permanent --add-port=5353/udp && sudo firewall-cmd --reload"])
         #expect(
-            PacketFilter.firewalld(zone: "home").remedy(for: .port(24747))
+            PacketFilter.firewalld(zone: "home").remedy(24747, "tcp")
                 == ["sudo firewall-cmd --permanent --zone=home --add-port=24747/tcp && sudo firewall-cmd --reload"])
-        #expect(PacketFilter.firewalld(zone: nil).remedy(for: .multicastDNS, .output) == [shown])
-        #expect(PacketFilter.unknown.remedy(for: .port(24747)) == [shown])
+        #expect(PacketFilter.firewalld(zone: nil).remedy(5353, "udp", isOutgoing: true) == [shown])
+        #expect(PacketFilter.unknown.remedy(24747, "tcp") == [shown])
     }
 }

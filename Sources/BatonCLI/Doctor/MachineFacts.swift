@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import BatonAccount
+import BatonAccount
 import BatonCore
 import BatonDiscovery
 import BatonDocuments
 import BatonEventLoop
-package import BatonTransport
+import BatonNode
+import BatonTransport
 import Glibc
 import SystemPackage
 
-/// The facts that the doctor sees of this machine without a node. ``Diagnosis/machine(_:node:)`` judges it.
-package struct MachineFacts: Sendable {
+/// The facts that the doctor sees of this machine without a node. ``Diagnosis/machine(_:node:)`` and
+/// ``Diagnosis/network(_:unannounced:hasMetOthers:heard:devices:)`` judge them.
+struct MachineFacts: Sendable {
     /// The watches that a program needs at least: 16. libdispatch has a few of its own.
-    package static let watches = 16
+    static let watches = 16
     /// Less space than this counts as a full disk: 16 MiB.
     private static let leastSpace: UInt64 = 16 << 20
 
@@ -26,14 +28,20 @@ package struct MachineFacts: Sendable {
     /// The port of the node in its settings, if a program listens there.
     var takenPort: UInt16?
     /// Whether `baton node install` can work.
-    package var canInstallNode = false
+    var canInstallNode = false
+    /// The command that starts a node.
+    var startCommand: String { canInstallNode ? "baton node install" : "baton node" }
     /// Whether a program of this user can watch what it has to. Without that no ``EventLoop`` may be made.
-    package var canWatch = true
+    var canWatch = true
     /// The path of the D-Bus system bus if nothing answers there.
     var silentBus: String?
+    /// The users of the programs that answer multicast DNS beside the responder.
+    var otherResponders: [String] = []
+    var isAvahiInstalled = true
+    var filter = PacketFilter.unknown
 
     /// Reads the facts; blocks on the disk. It changes nothing.
-    package static func read(_ home: Home, _ store: AccountStore) -> MachineFacts {
+    static func read(_ home: Home, _ store: AccountStore) -> MachineFacts {
         let (configuration, state) = (FilePath(home.configurationFolder), FilePath(home.stateFolder))
         var facts = MachineFacts()
         do {
@@ -65,12 +73,14 @@ package struct MachineFacts: Sendable {
         facts.handoff = HandoffSwitch(reading: HandoffSwitch.path(in: home), marker: HandoffSwitch.marker(in: home))
         facts.socketPath = home.socketPath
         if let port = try? NodeSettings.read(NodeSettings.path(in: home)).port,
-            SocketTable.isListening(at: port, in: ["/proc/net/tcp", "/proc/net/tcp6"].map(SocketTable.read))
+            SocketTable.isListening(at: port, in: SocketTable.read("tcp"))
         {
             facts.takenPort = port
         }
         facts.canWatch = WatchLimit.hasRoom(for: watches)
         facts.silentBus = SystemBus.unreachablePath()
+        facts.otherResponders = SocketTable.otherResponders(in: SocketTable.read("udp"))
+        facts.isAvahiInstalled = access("/usr/sbin/avahi-daemon", X_OK) == 0
         return facts
     }
 

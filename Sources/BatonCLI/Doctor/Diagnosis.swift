@@ -3,10 +3,11 @@
 import BatonAccount
 import BatonCore
 import BatonDocuments
-package import BatonMessages
+import BatonMessages
+import BatonNode
 
 /// The answer of this user's node to the doctor.
-package enum NodeAnswer: Sendable {
+enum NodeAnswer: Sendable {
     case status(WireStatusResponse)
     /// Nothing listens at the socket.
     case absent
@@ -15,11 +16,11 @@ package enum NodeAnswer: Sendable {
 }
 
 /// Turns facts into findings. It has no state and does no I/O.
-package enum Diagnosis {
+enum Diagnosis {
     /// Judges this machine.
     ///
     /// - Returns: at least one finding for each check of the group, in the order of ``Check``.
-    package static func machine(_ facts: MachineFacts, node: NodeAnswer) -> [Finding] {
+    static func machine(_ facts: MachineFacts, node: NodeAnswer) -> [Finding] {
         [account(facts)]
             + problems(of: .folders, facts, orElse: "only this user can use Baton's folders")
             + problems(of: .disk, facts, orElse: "the disk has room for Baton's files")
@@ -68,15 +69,15 @@ package enum Diagnosis {
             guard facts.accountError == nil else {
                 return .notMeasured(.node, because: "a node needs the account first")
             }
-            let start = facts.canInstallNode ? "baton node install" : "baton node"
             guard let port = facts.takenPort else {
-                return .problem(.noNode, evidence: ["nothing listens at \(facts.socketPath)"], remedy: [start])
+                return .problem(
+                    .noNode, evidence: ["nothing listens at \(facts.socketPath)"], remedy: [facts.startCommand])
             }
             return .problem(
                 .portTaken, of: "\(port)", evidence: ["a program listens at port \(port)"],
                 remedy: [
                     "sudo ss -ltnp 'sport = :\(port)'", "# end that program, or choose another port:",
-                    "\(start) --port PORT",
+                    "\(facts.startCommand) --port PORT",
                 ])
         case .silent(let reason):
             return .notMeasured(.node, because: reason)

@@ -1,23 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonNode
+
 /// One answer of `baton doctor`.
-package struct Finding: Sendable, Hashable {
-    package enum Result: Sendable, Hashable {
+struct Finding: Sendable, Hashable {
+    enum Result: Sendable, Hashable {
         case fine
         case problem(Cause)
         /// Nothing is known. It never means that all is well.
         case notMeasured
+
+        /// The result in JSON.
+        var name: String {
+            switch self {
+            case .fine: "fine"
+            case .problem: "problem"
+            case .notMeasured: "notMeasured"
+            }
+        }
     }
 
-    package let check: Check
-    package let result: Result
+    let check: Check
+    let result: Result
     /// One sentence for people, without a full stop.
-    package let sentence: String
+    let sentence: String
     /// The signs that were seen: a path and its mode, an error, a count.
-    package var evidence: [String] = []
+    var evidence: [String] = []
     /// Shell commands that fix a problem, one in each element. A step for another device or for a person is a comment
     /// of the shell: see ``there(_:_:)``.
-    package var remedy: [String] = []
+    var remedy: [String] = []
 
     static func fine(_ check: Check, _ sentence: String) -> Finding {
         Finding(check: check, result: .fine, sentence: sentence)
@@ -35,23 +46,30 @@ package struct Finding: Sendable, Hashable {
     /// A command for another device, for ``remedy``. The name has no line breaks, as no name of a device has.
     static func there(_ device: String, _ command: String) -> String { "# on \(device): \(command)" }
 
-    package static func notMeasured(_ check: Check, because reason: String) -> Finding {
+    static func notMeasured(_ check: Check, because reason: String) -> Finding {
         Finding(check: check, result: .notMeasured, sentence: reason)
     }
 }
 
-/// A question that the doctor answers, in the order of its report. The raw value is the name in `--json`.
-package enum Check: String, CaseIterable, Sendable {
-    case account, folders, disk, rules, handoff, node, limits, bus
-    case network, stacks, multicastOut, multicastIn, responder, others, incoming
-    case membership, keys, version, route, dial, deviceMulticast, clock
-
-    package enum Group: String, CaseIterable, Sendable {
+extension Check {
+    /// The part of the report that a check belongs to.
+    enum Group: String, CaseIterable, Sendable {
         case machine, network, road
+
+        /// The heading of its findings.
+        ///
+        /// - Parameter device: the name of the device whose road is examined.
+        func title(_ device: String?) -> String {
+            switch self {
+            case .machine: "this machine"
+            case .network: "this network"
+            case .road: "the road to \(SafeText.escaped(device ?? "the device"))"
+            }
+        }
     }
 
-    package var group: Group { facts.group }
-    package var subject: String { facts.subject }
+    var group: Group { facts.group }
+    var subject: String { facts.subject }
 
     private var facts: (group: Group, subject: String) {
         switch self {

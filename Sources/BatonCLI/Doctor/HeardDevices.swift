@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import BatonAccount
-package import BatonDiscovery
-package import BatonEventLoop
-package import BatonProtocol
+import BatonAccount
+import BatonDiscovery
+import BatonEventLoop
+import BatonProtocol
 
 /// The devices whose advertisements the doctor heard. Reading them changes no state of the account.
-package struct HeardDevices: Sendable {
-    package struct Device: Sendable {
-        package fileprivate(set) var record: [UInt8]
-        package fileprivate(set) var advertisement: Advertisement
+struct HeardDevices: Sendable {
+    struct Device: Sendable {
+        var record: [UInt8]
+        var advertisement: Advertisement
         /// Whether its keys are of an older generation than this device's.
-        fileprivate(set) var isOutdated: Bool
-        package internal(set) var sources: Set<IPAddress> = []
+        var isOutdated: Bool
+        var sources: Set<IPAddress> = []
         /// Whether it came by multicast. Else it answered a unicast question.
-        package internal(set) var isMulticast = false
+        var isMulticast = false
     }
 
-    package private(set) var devices: [DeviceID: Device] = [:]
+    private(set) var devices: [DeviceID: Device] = [:]
     /// The sources of records that no key of the account opens.
-    package private(set) var strangers: Set<IPAddress> = []
+    private(set) var strangers: Set<IPAddress> = []
     private(set) var otherVersions: Set<IPAddress> = []
 
-    package init() {}
+    init() {}
 
     /// Opens all that was heard with the keys of the account.
-    package init(_ report: MulticastEar.Report, account: Account) {
+    init(_ report: MulticastEar.Report, account: Account) {
         let opener = AdvertisementOpener(keys: account.keys, ownDevice: account.identity.id)
         for (source, heard) in report.heard {
             for text in heard.texts { add(text, from: source, isMulticast: true, opener, account) }
