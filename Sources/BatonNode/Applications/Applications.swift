@@ -19,8 +19,8 @@ final class Applications {
     nonisolated static let bound = 128
     /// How long an application may take to start and register.
     nonisolated static let launchDeadline = Duration.seconds(20)
-    /// The least time between two writes of what was used last, so that two applications that take turns in front do
-    /// not keep the disk busy: 2 s.
+    /// The time from a use to its write, so that two applications that take turns in front do not keep the disk busy:
+    /// 2 s.
     nonisolated static let writeInterval = Duration.seconds(2)
 
     /// Names one registration, for as long as its stream is open.
@@ -51,7 +51,7 @@ final class Applications {
     private(set) var recent: RecentApplications
     private let recentPath: FilePath
     private var recentTimer = DeadlineTimer()
-    private var nextRecentWrite = Instant.now
+    /// Whether a write is planned or under way.
     private var isWritingRecent = false
 
     /// - Parameters:
@@ -87,20 +87,19 @@ final class Applications {
 
     /// Notes that an application is used now: it continues something, comes to the front, or makes an activity current.
     ///
-    /// Nobody waits for the file. Later uses within ``writeInterval`` are written with the next, or lost with the node.
+    /// Nobody waits for the file. Uses within ``writeInterval`` are written together, or lost with the node.
     func noteUse(of identifier: String) {
         guard recent.identifiers.first != identifier else { return }
         recent.note(identifier)
-        scheduleRecentWrite()
+        if !isWritingRecent { scheduleRecentWrite() }
     }
 
     private func scheduleRecentWrite() {
-        guard !isWritingRecent else { return }
-        recentTimer.schedule(at: max(.now, nextRecentWrite)) { [weak self] in self?.writeRecent() }
+        isWritingRecent = true
+        recentTimer.schedule(at: .now + Self.writeInterval) { [weak self] in self?.writeRecent() }
     }
 
     private func writeRecent() {
-        isWritingRecent = true
         StorageThread.executor.submit { [recent, recentPath, logger] in
             do {
                 try recent.write(to: recentPath)
@@ -109,7 +108,6 @@ final class Applications {
             }
             ControlLoop.execute {
                 self.isWritingRecent = false
-                self.nextRecentWrite = .now + Self.writeInterval
                 if self.recent != recent { self.scheduleRecentWrite() }
             }
         }
