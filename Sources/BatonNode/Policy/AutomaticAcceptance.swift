@@ -61,8 +61,6 @@ final class AutomaticAcceptance {
     private let logger: Logger
     private let openDestination: @Sendable (FilePath) async throws -> DestinationFolder
     private let makeHandoff: @Sendable (Handoff.Plan) -> Handoff
-    /// Folders of rules that are being opened: each by one thread at the most, however long that is blocked.
-    private var opening: [FilePath: (task: Task<DestinationFolder, any Error>, since: Instant)] = [:]
 
     /// - Parameters:
     ///   - takenPath: the file of taken activities, with a line of device and activity for each.
@@ -228,20 +226,11 @@ final class AutomaticAcceptance {
         return (handoff.wasSwitchedOff ? .switchedOff : isWell ? .done : .failed, nil)
     }
 
-    /// Opens the folder of a rule. Waits no longer than ``HandoffDeadlines/opening``.
+    /// Opens the folder of a rule. Waits no longer than ``HandoffDeadlines/opening``. If the folder hangs, each try
+    /// leaves a thread behind, until ``AbandonedOperations/bound`` of them wait.
     private func open(_ place: FilePath) async throws(HandoffError) -> DestinationFolder {
-        let late = "the folder '\(NameDisplay.escaped(place.bytes))' did not open"
-        let running =
-            opening[place]
-            ?? (
-                Task<DestinationFolder, any Error> {
-                    defer { opening[place] = nil }
-                    return try await openDestination(place)
-                }, .now
-            )
-        opening[place] = running
-        guard running.since + deadlines.opening > .now else { throw HandoffError(.timedOut, late) }
-        return try await withDeadline(deadlines.opening, late) { try await running.task.valueUnlessCancelled }
+        let what = "the folder '\(NameDisplay.escaped(place.bytes))' did not open"
+        return try await withDeadline(deadlines.opening, what) { [openDestination] in try await openDestination(place) }
     }
 
     /// - Returns: whether the handoff came to a good end.
