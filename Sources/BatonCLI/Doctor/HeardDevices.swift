@@ -22,8 +22,6 @@ struct HeardDevices: Sendable {
     private(set) var strangers: Set<IPAddress> = []
     private(set) var otherVersions: Set<IPAddress> = []
 
-    init() {}
-
     /// Opens all that was heard with the keys of the account.
     init(_ report: MulticastEar.Report, account: Account) {
         let opener = AdvertisementOpener(keys: account.keys, ownDevice: account.identity.id)

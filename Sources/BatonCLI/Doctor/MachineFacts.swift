@@ -114,12 +114,11 @@ struct MachineFacts: Sendable {
             guard errno == ENOENT, path.removeLastComponent() else { return nil }
         }
         if Int(status.f_flag) & Int(ST_RDONLY) != 0 {
-            let mount = mount(of: path)
             return .problem(
-                .diskReadOnly, of: "\(folder)", evidence: ["\(mount) is mounted read-only"],
+                .diskReadOnly, of: "\(folder)", evidence: ["its file system is mounted read-only"],
                 remedy: [
                     "sudo dmesg | tail # if the disk has errors, repair it first",
-                    "sudo mount -o remount,rw \(ShellWord.quoted(mount.string))",
+                    "sudo mount -o remount,rw \"$(findmnt -no TARGET -T \(ShellWord.quoted(path.string)))\"",
                 ])
         }
         let space = UInt64(status.f_bavail) * UInt64(status.f_frsize)
@@ -131,19 +130,9 @@ struct MachineFacts: Sendable {
             remedy: ["df -h \(ShellWord.quoted(folder.string))"])
     }
 
-    /// The highest folder on the same file system.
-    private static func mount(of path: FilePath) -> FilePath {
-        let device = try? path.stat().deviceID
-        var mount = path
-        while mount.lastComponent != nil, (try? mount.removingLastComponent().stat().deviceID) == device {
-            mount.removeLastComponent()
-        }
-        return mount
-    }
-
-    /// - Parameter command: tells the user whether the mistake is mended.
-    private static func mistake(
-        in path: FilePath, checkedBy command: String, reading: (FilePath) throws(ConfigurationError) -> Void
+    /// - Parameter command: tells the user whether the mistake is fixed.
+    private static func mistake<Content>(
+        in path: FilePath, checkedBy command: String, _ read: (FilePath) throws(ConfigurationError) -> Content
     ) -> Finding? {
         do {
             try reading(path)
