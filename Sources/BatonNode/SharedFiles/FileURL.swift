@@ -12,22 +12,18 @@ enum FileURL: Sendable, Hashable {
     /// where who shares that folder has it already.
     case document(Place?, suffix: String)
 
-    enum Scheme: String, CaseIterable {
+    enum Scheme: String {
         case file
         case root = "baton-root"
         case document = "baton-document"
 
         /// The scheme of a URL, in whatever case and however it goes on; nil for all others.
         init?(of url: String) {
-            let scheme = Self.allCases.first { scheme in
-                let length = scheme.rawValue.utf8.count
-                return url.utf8.dropFirst(length).first == UInt8(ascii: ":")
-                    && url.utf8.prefix(length).elementsEqual(scheme.rawValue.utf8) {
-                        ((UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0) == $1
-                    }
+            // By bytes: as a character, a colon with a combining mark behind it is another one.
+            guard let colon = url.utf8.firstIndex(of: UInt8(ascii: ":")), let name = String(url.utf8[..<colon]) else {
+                return nil
             }
-            guard let scheme else { return nil }
-            self = scheme
+            self.init(rawValue: name.lowercased())
         }
     }
 
