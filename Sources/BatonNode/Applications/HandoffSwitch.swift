@@ -26,9 +26,9 @@ extension HandoffSwitch {
 /// application.
 ///
 /// A device on which nobody has used the switch has no file, and Handoff is on. From the first use on a marker in the
-/// state folder says that there is a file. From then on, a file that is missing, empty, unreadable, over 128 KiB or has
-/// another line means off, with a warning. The user may have switched it off. A file of an earlier version has
-/// no line `on`. The storage thread writes it.
+/// state folder says that there is a file. From then on, a file that is missing or empty, has another line, or is one
+/// that ``ConfigurationFile`` does not read means off, with a warning. The user may have switched it off. A file of an
+/// earlier version has no line `on`. The storage thread writes it.
 @StorageThread
 final class HandoffSwitchKeeper {
     private let path: FilePath
@@ -63,9 +63,9 @@ final class HandoffSwitchKeeper {
             guard changed.offApplications.count < HandoffSwitch.bound else {
                 throw HandoffError(.limitExceeded, "\(HandoffSwitch.bound) applications are switched off already")
             }
-            guard application.utf8.count <= 255, application.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            guard DottedName.isIdentifier(application) else {
                 throw HandoffError(
-                    .invalidRequest, "an application's identifier has no spaces, as in org.example.editor")
+                    .invalidRequest, "“\(application)” is no application's identifier, such as org.example.editor")
             }
             changed.offApplications.insert(application)
         }
@@ -93,9 +93,6 @@ final class HandoffSwitchKeeper {
 }
 
 extension HandoffSwitch {
-    /// The most bytes of the file: more than what ``bound`` applications take.
-    private static let sizeBound = 128 << 10
-
     /// The file that keeps the switch.
     package static func path(in home: Home) -> FilePath { FilePath(home.configurationFolder).appending("handoff") }
 
@@ -105,39 +102,35 @@ extension HandoffSwitch {
     /// Reads the switch as the user left it; blocks.
     package init(reading path: FilePath, marker: FilePath) {
         self.init()
-        do throws(Errno) {
-            let content = try DurableFile.read(path, limit: Self.sizeBound)
-            let text = String(decoding: content, as: UTF8.self)
-            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-            for (index, line) in lines.enumerated() where !parse(line) {
-                problem = "line \(index + 1) of \(path) is neither “on”, “off” nor “off IDENTIFIER”"
-                break
+        do throws(ConfigurationError) {
+            guard let content = try ConfigurationFile.contents(of: path) else {
+                guard (try? marker.stat()) == nil else {
+                    throw ConfigurationError("it is missing, which it was not before")
+                }
+                return
             }
-            if lines.allSatisfy({ $0.allSatisfy(\.isWhitespace) }) { problem = "\(path) is empty" }
-        } catch .noSuchFileOrDirectory {
-            if (try? marker.stat()) != nil { problem = "\(path) is missing, which it was not before" }
+            var isEmpty = true
+            let mistake = ConfigurationFile.mistake(in: content) { (_, line) throws(ConfigurationError) in
+                isEmpty = false
+                try parse(line)
+            }
+            if let mistake { throw mistake }
+            if isEmpty { throw ConfigurationError("it is empty") }
         } catch {
-            problem = "\(path) cannot be read: \(error == .invalidArgument ? "it is no file" : "\(error)")"
+            problem = "\(path): \(error)"
+            isOn = false
         }
-        if problem != nil { isOn = false }
     }
 
-    /// Takes in a line of the file.
-    ///
-    /// - Returns: whether it is a line of ours.
-    private mutating func parse(_ line: Substring) -> Bool {
+    private mutating func parse(_ line: String) throws(ConfigurationError) {
         let words = line.split(whereSeparator: \.isWhitespace)
-        switch words.count {
-        case 0: return true
-        // “off” counts wherever it stands.
-        case 1 where words[0] == "on": return true
-        case 1 where words[0] == "off":
+        if words == ["off"] {
+            // It counts wherever it stands.
             isOn = false
-            return true
-        case 2 where words[0] == "off" && offApplications.count < Self.bound:
+        } else if words.count == 2, words[0] == "off", offApplications.count < Self.bound {
             offApplications.insert(String(words[1]))
-            return true
-        case _: return false
+        } else if words != ["on"] {
+            throw ConfigurationError("“on”, “off” or “off IDENTIFIER” was expected")
         }
     }
 }

@@ -176,7 +176,7 @@ struct LabChoiceTests {
         }
         _ = try await lab.startNode(1, home: home)
         let status = try await lab.run(1, "status", home: home).lines.joined(separator: "\n")
-        #expect(status.contains("handoff      off, because line 1 of \(config.path)/handoff is neither"), "\(status)")
+        #expect(status.contains("handoff      off, because \(config.path)/handoff: line 1: "), "\(status)")
         #expect(status.contains("shared       \(config.path)/shared-roots: "), "\(status)")
 
         let offer = try lab.start(1, "offer", "--type", "org.example.note", "--title", "Note", home: home)
