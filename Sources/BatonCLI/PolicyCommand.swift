@@ -108,7 +108,7 @@ enum PolicyReading {
     static func read(_ path: FilePath, isInForce: Bool = true) throws -> AcceptPolicy? {
         try CommandError.naming(
             path, consequence: isInForce ? "; \(AcceptPolicyFile.meaningOfMistake)" : "",
-            try AcceptPolicyFile.read(path, userHome: ConfigurationFile.userHome))
+            try AcceptPolicyFile.read(path))
     }
 
     static func json(_ rule: AcceptPolicy.Rule) -> String {

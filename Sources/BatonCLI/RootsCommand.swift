@@ -43,7 +43,7 @@ struct RootsListCommand: ParsableCommand {
     func run() throws {
         let path = SharedRootsFile.path(in: try CommandEnvironment.home())
         let roots = try CommandError.naming(
-            path, try SharedRootsFile.read(path, userHome: ConfigurationFile.userHome))
+            path, try SharedRootsFile.read(path))
         if output.json {
             for root in roots.roots { try Output.line(RootsEditing.json(root)) }
             return
@@ -78,7 +78,7 @@ struct RootsAddCommand: ParsableCommand {
         }
         let path = SharedRootsFile.path(in: try CommandEnvironment.home())
         try CommandError.naming(
-            path, try SharedRootsFile.add(name, folder, to: path, userHome: ConfigurationFile.userHome))
+            path, try SharedRootsFile.add(name, folder, to: path))
         Output.say(
             "\(name) is \(folder.shown) on this device. Give the folder the same name on your other devices.")
     }
@@ -94,7 +94,7 @@ struct RootsRemoveCommand: ParsableCommand {
     func run() throws {
         let path = SharedRootsFile.path(in: try CommandEnvironment.home())
         let isRemoved = try CommandError.naming(
-            path, try SharedRootsFile.remove(name.text, from: path, userHome: ConfigurationFile.userHome))
+            path, try SharedRootsFile.remove(name.text, from: path))
         guard isRemoved else {
             throw CommandError.usage("no shared folder is called \"\(SafeText.escaped(name.text))\": see `baton roots`")
         }

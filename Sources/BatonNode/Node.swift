@@ -169,8 +169,7 @@ package final class Node {
         let discovery = ServiceDiscovery(
             configuration: tuning.discovery, loop: ControlLoop.loop, executor: try Self.executor("baton-discovery"))
         let files = SharedFiles(
-            path: SharedRootsFile.path(in: home), userHome: ConfigurationFile.userHome,
-            on: try Self.executor("baton-files"), logger: logger)
+            path: SharedRootsFile.path(in: home), on: try Self.executor("baton-files"), logger: logger)
         let budget = NodeBudget(limits)
         let offers = Offers(files: files, bound: limits.offers, descriptions: budget.descriptions) { [weak self] in
             self?.parts?.announcer.publish()
@@ -201,8 +200,7 @@ package final class Node {
         let handoffs = HandoffTable()
         let control = ControlServer(
             listener: local, limits: limits, budget: budget.applications, logger: logger)
-        let policy = PolicyKeeper(
-            path: AcceptPolicyFile.path(in: home), userHome: ConfigurationFile.userHome, logger: logger)
+        let policy = PolicyKeeper(path: AcceptPolicyFile.path(in: home), logger: logger)
         let handoffSwitch = kept.handoffSwitch
         let switched = handoffSwitch.current
         offers.decide { $0.setSwitch(switched) }

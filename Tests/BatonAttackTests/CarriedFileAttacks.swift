@@ -33,7 +33,7 @@ struct CarriedFileAttacks {
         let roots = try scratch.file("roots-\(UUID().uuidString)", "Documents=\(shared.path)\n")
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: roots.path)
         return SharedFiles(
-            path: FilePath(roots.path), userHome: nil, on: try BlockingExecutor(name: "files"),
+            path: FilePath(roots.path), on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
     }
 

@@ -194,7 +194,7 @@ struct HandoffAttacks {
     /// entries.
     @Test("A folder in the place of what a rule has accepted", arguments: ["public.plain-text", "public.folder"])
     func folderByRule(type: String) async throws {
-        let policy = try AcceptPolicy(parsing: Array("accept max=1MB to=/inbox".utf8), home: nil)
+        let policy = try AcceptPolicy(parsing: Array("accept max=1MB to=/inbox".utf8))
         let isListed = type == "public.folder"
         let folders = (0..<(isListed ? 300 : 0)).map { Self.entry("\(1_000 + $0)", .folder) }
         try await attack("a folder of \(folders.count + 1) entries, where a rule takes 1 MB of \(type)") {

@@ -17,11 +17,10 @@ import struct SystemPackage.FilePath
 
 @Suite("Accept policy")
 struct AcceptPolicyTests {
-    private static let home = FilePath("/home/anna")
     private static let deviceID = DeviceID(ed25519PublicKey: [UInt8](repeating: 7, count: 32)).description
 
     private func parse(_ text: String) throws(ConfigurationError) -> AcceptPolicy {
-        try AcceptPolicy(parsing: Array(text.utf8), home: Self.home)
+        try AcceptPolicy(parsing: Array(text.utf8))
     }
 
     private func subject(
@@ -113,18 +112,18 @@ struct AcceptPolicyTests {
 
     @Test("Comments, quotes, tabs and CR LF are understood; ~ is the user's folder")
     func writing() throws {
+        let home = FilePath(try #require(ProcessInfo.processInfo.environment["HOME"]))
         let policy = try parse(
             "# all of it\r\n\taccept\tdevice=\"Anna's laptop\" to=\"~/My Scans\" # home\r\n")
         let rule = try #require(policy.rules.first)
-        #expect(rule.line == 2 && rule.destination == "/home/anna/My Scans")
+        #expect(rule.line == 2 && rule.destination == home.appending("My Scans"))
         #expect(rule.description == "accept device=\"Anna's laptop\" to=\"~/My Scans\"")
         #expect(policy.rule(for: subject(device: "anna's laptop")) != nil)
-        #expect(try parse("accept to=~").rules.first?.destination == Self.home)
+        #expect(try parse("accept to=~").rules.first?.destination == home)
         #expect(try parse("accept to=/a//./b/").rules.first?.destination == "/a/b")
         // Where that leads if `a` is a link only the system knows.
         #expect(try parse("accept to=/a/../b/").rules.first?.destination == "/a/../b")
-        #expect(throws: ConfigurationError.self) { try AcceptPolicy(parsing: Array("accept to=~/x".utf8), home: nil) }
-        #expect(throws: ConfigurationError.self) { try AcceptPolicy(parsing: [0x61, 0xFF], home: nil) }
+        #expect(throws: ConfigurationError.self) { try AcceptPolicy(parsing: [0x61, 0xFF]) }
     }
 
     @Test("There are at most 256 rules")
@@ -218,7 +217,7 @@ struct AcceptPolicyFileTests {
 
     private func keeper(of path: FilePath? = nil) throws -> PolicyKeeper {
         PolicyKeeper(
-            path: path ?? scratch.path, userHome: nil,
+            path: path ?? scratch.path,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
@@ -359,22 +358,22 @@ struct AcceptPolicyFileTests {
 
     @Test("A file that others could have written, a large file and anything else than a file are not obeyed")
     func untrusted() throws {
-        #expect(try AcceptPolicyFile.read(scratch.path, userHome: nil) == nil)
+        #expect(try AcceptPolicyFile.read(scratch.path) == nil)
         try scratch.write("ask", mode: 0o644)
-        #expect(try AcceptPolicyFile.read(scratch.path, userHome: nil)?.rules.count == 1)
+        #expect(try AcceptPolicyFile.read(scratch.path)?.rules.count == 1)
         for mode in [0o620, 0o602] {
             try scratch.write("ask", mode: mode)
-            #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(scratch.path, userHome: nil) }
+            #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(scratch.path) }
         }
         try scratch.write(String(repeating: "#", count: ConfigurationFile.sizeBound))
-        #expect(try AcceptPolicyFile.read(scratch.path, userHome: nil)?.rules.isEmpty == true)
+        #expect(try AcceptPolicyFile.read(scratch.path)?.rules.isEmpty == true)
         try scratch.write(String(repeating: "#", count: ConfigurationFile.sizeBound + 1))
-        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(scratch.path, userHome: nil) }
-        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(FilePath(scratch.folder), userHome: nil) }
-        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read("/dev/null", userHome: nil) }
+        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(scratch.path) }
+        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(FilePath(scratch.folder)) }
+        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read("/dev/null") }
         // The refusals of a file do not vanish with a drive that is not there.
         let link = FilePath(scratch.folder).appending("link")
         try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: "nowhere")
-        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(link, userHome: nil) }
+        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(link) }
     }
 }

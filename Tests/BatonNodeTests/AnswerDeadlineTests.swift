@@ -39,7 +39,7 @@ struct AnswerDeadlineTests {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let files = parts.account.root.appending("configuration").string
         func activities(_ deadline: Duration?) -> PeerActivities {
-            let policy = PolicyKeeper(path: FilePath(files + "/policy"), userHome: nil, logger: logger)
+            let policy = PolicyKeeper(path: FilePath(files + "/policy"), logger: logger)
             let handoffSwitch = HandoffSwitchKeeper(
                 path: FilePath(files).appending("handoff"), marker: FilePath(files).appending("handoff-switched"),
                 logger: logger)

@@ -42,7 +42,7 @@ final class AutomaticAcceptanceTests {
         try Self.write("accept to=\(folder)\n", to: rules)
         parts = try NodeParts(TestAccount(devices: 4))
         let logger = Logger(label: "test") { [log] _ in log }
-        let policy = PolicyKeeper(path: FilePath(rules), userHome: nil, logger: logger)
+        let policy = PolicyKeeper(path: FilePath(rules), logger: logger)
         handoffSwitch = parts.handoffSwitch
         makeAcceptance = { [parts, handoffs, handoffSwitch] deadlines, openDestination in
             AutomaticAcceptance(

@@ -108,7 +108,7 @@ struct DocumentLimitsTests {
         }
         let loop = ControlLoop.loop
         let files = SharedFiles(
-            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            path: "/nonexistent/roots", on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let offers = Offers(files: files) {}
         let limit = TransferLimit(perDevice: 1)
@@ -146,7 +146,7 @@ struct DocumentLimitsTests {
         try FileManager.default.createDirectory(at: source, withIntermediateDirectories: true)
         let loop = ControlLoop.loop
         let files = SharedFiles(
-            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            path: "/nonexistent/roots", on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let offers = Offers(files: files) {}
         let part = ByteBudget(bytes: 64 << 20).part(reserved: 0, ceiling: 64 << 20)
@@ -222,7 +222,7 @@ struct DocumentLimitsTests {
     func offers() async throws {
         let loop = ControlLoop.loop
         let files = SharedFiles(
-            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            path: "/nonexistent/roots", on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let bound = NodeLimits().offers
         let offers = Offers(files: files, bound: bound) {}
@@ -322,7 +322,7 @@ struct DocumentLimitsTests {
     func events() async throws {
         let loop = ControlLoop.loop
         let files = SharedFiles(
-            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            path: "/nonexistent/roots", on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let offers = Offers(files: files) {}
         let (node, application) = try await connectedPair(on: loop)

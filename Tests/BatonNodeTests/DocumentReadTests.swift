@@ -44,7 +44,7 @@ struct DocumentReadTests {
             tree = try Self.tree(bytes, files, version)
             self.damage = damage
             let files = SharedFiles(
-                path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+                path: "/nonexistent/roots", on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             service = DocumentService(
                 offers: Offers(files: files) {}, pool: pool,

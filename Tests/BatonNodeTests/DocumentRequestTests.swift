@@ -42,7 +42,7 @@ struct DocumentRequestTests {
             return kinds
         }
         let files = SharedFiles(
-            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            path: "/nonexistent/roots", on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let service = DocumentService(
             offers: Offers(files: files) {}, pool: BufferPool(),

@@ -122,7 +122,7 @@ struct FailedTransferTests {
             scratch = try ScratchFolder("failed")
             let source = try scratch.write([UInt8](repeating: 1, count: 16 << 20), to: "film")
             let files = SharedFiles(
-                path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+                path: "/nonexistent/roots", on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             offers = Offers(files: files, lease: .milliseconds(100)) {}
             service = DocumentService(

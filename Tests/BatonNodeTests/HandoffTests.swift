@@ -44,7 +44,7 @@ struct HandoffTests {
     }
 
     private static func rules(_ lines: [String]) throws -> [AcceptPolicy.Rule] {
-        try AcceptPolicy(parsing: Array(lines.joined(separator: "\n").utf8), home: nil).rules
+        try AcceptPolicy(parsing: Array(lines.joined(separator: "\n").utf8)).rules
     }
 
     /// Answers what the handoff asks on a connection.

@@ -57,12 +57,12 @@ struct LocalDocumentRequestTests {
         for path in ["", "shared/file", "/a\0b"] { #expect(await code(access(path)) == .invalidRequest) }
         #expect(await code(access(folder + "/shared/file")) == .accessRefused)
         try SharedRootsFile.add(
-            "Shared", FilePath(folder + "/shared"), to: SharedRootsFile.path(in: home), userHome: nil)
+            "Shared", FilePath(folder + "/shared"), to: SharedRootsFile.path(in: home))
         #expect(await code(access(folder + "/shared/file")) == nil)
         #expect(await code(access(folder + "/shared/../state")) == .accessRefused)
         // The node writes down the meaning of a path, and does not refuse it for its form.
         try SharedRootsFile.add(
-            "Again", FilePath(folder + "/shared/../shared"), to: SharedRootsFile.path(in: home), userHome: nil)
+            "Again", FilePath(folder + "/shared/../shared"), to: SharedRootsFile.path(in: home))
 
         // A file URL of an offer is translated, or refused with its key.
         func offer(_ urls: [String: String]) -> WireRequest.OneOf_Kind {

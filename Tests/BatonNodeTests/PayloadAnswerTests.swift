@@ -120,7 +120,7 @@ struct PayloadAnswerTests {
         init() async throws {
             let loop = ControlLoop.loop
             let files = SharedFiles(
-                path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+                path: "/nonexistent/roots", on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             offers = Offers(files: files, saveDeadline: .seconds(60)) {}
             let (applicationSide, application) = try await connectedPair(on: loop)

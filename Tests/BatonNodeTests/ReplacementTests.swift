@@ -21,7 +21,7 @@ struct ReplacementTests {
         on loop: EventLoop, lease: Duration = ClaimBounds.lease
     ) throws -> Offers {
         let files = SharedFiles(
-            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            path: "/nonexistent/roots", on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         return Offers(files: files, lease: lease) {}
     }

@@ -187,7 +187,7 @@ private actor Scene {
     init(saveDeadline: Duration) async throws {
         let loop = ControlLoop.loop
         let files = SharedFiles(
-            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            path: "/nonexistent/roots", on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         offers = Offers(files: files, saveDeadline: saveDeadline) {}
         (node, application) = try await connectedPair(on: loop)

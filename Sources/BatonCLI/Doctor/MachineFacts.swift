@@ -60,15 +60,9 @@ struct MachineFacts: Sendable {
         facts.problems += disks.count == 2 && disks[0].evidence == disks[1].evidence ? [disks[0]] : disks
         let (rules, roots) = (AcceptPolicyFile.path(in: home), SharedRootsFile.path(in: home))
         facts.problems += [
-            mistake(in: rules, checkedBy: "baton policy check") { path throws(ConfigurationError) in
-                _ = try AcceptPolicyFile.read(path, userHome: ConfigurationFile.userHome)
-            },
-            mistake(in: roots, checkedBy: "baton roots") { path throws(ConfigurationError) in
-                _ = try SharedRootsFile.read(path, userHome: ConfigurationFile.userHome)
-            },
-            mistake(in: NodeSettings.path(in: home), checkedBy: "baton doctor") { path throws(ConfigurationError) in
-                _ = try NodeSettings.read(path)
-            },
+            mistake(in: rules, checkedBy: "baton policy check", AcceptPolicyFile.read),
+            mistake(in: roots, checkedBy: "baton roots", SharedRootsFile.read),
+            mistake(in: NodeSettings.path(in: home), checkedBy: "baton doctor", NodeSettings.read),
         ].compactMap { $0 }
         facts.handoff = HandoffSwitch(reading: HandoffSwitch.path(in: home), marker: HandoffSwitch.marker(in: home))
         facts.socketPath = home.socketPath
@@ -135,7 +129,7 @@ struct MachineFacts: Sendable {
         in path: FilePath, checkedBy command: String, _ read: (FilePath) throws(ConfigurationError) -> Content
     ) -> Finding? {
         do {
-            try reading(path)
+            _ = try read(path)
             return nil
         } catch {
             return .problem(

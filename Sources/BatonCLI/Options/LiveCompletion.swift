@@ -47,7 +47,7 @@ extension CompletionKind {
     /// The shared folders of this device, by name.
     static let roots = CompletionKind.custom { _, _, _ in
         guard let home = try? CommandEnvironment.home() else { return [] }
-        let roots = try? SharedRootsFile.read(SharedRootsFile.path(in: home), userHome: ConfigurationFile.userHome)
+        let roots = try? SharedRootsFile.read(SharedRootsFile.path(in: home))
         return roots?.roots.map(\.name).filter(isPlain) ?? []
     }
 

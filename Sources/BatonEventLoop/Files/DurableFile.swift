@@ -13,17 +13,6 @@ package enum DurableFile {
         /// When content and entry last changed: seconds and nanoseconds each.
         private let times: [Int64]
 
-        /// The state now. Blocks.
-        ///
-        /// - Throws: `Errno.invalidArgument` if the path is no regular file.
-        package init(of path: FilePath) throws(Errno) {
-            let status = try path.stat()
-            guard status.type == .regular else { throw .invalidArgument }
-            inode = UInt64(status.inode.rawValue)
-            size = status.size
-            times = withUnsafeBytes(of: (status.st_mtim, status.st_ctim)) { Array($0.bindMemory(to: Int64.self)) }
-        }
-
         /// The state as the kernel has it in memory. Never waits for a disk or a server, so an event loop may ask.
         ///
         /// A change that another machine makes on a network drive shows up when the kernel looks at the folder again:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import struct SystemPackage.FilePath
+import Glibc
+import SystemPackage
 
 package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     /// From 1; 0 for what is wrong with the file as a whole.
@@ -17,12 +18,11 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
 }
 
 extension FilePath {
-    /// A folder as it is written in a configuration file: absolute, or with `~/` in front.
-    ///
-    /// - Parameter home: what `~/` stands for; `nil` where nobody knows.
-    init(configured value: String, home: FilePath?) throws(ConfigurationError) {
+    /// A folder as it is written in a configuration file: absolute, or with `~/`, which is HOME, in front.
+    init(configured value: String) throws(ConfigurationError) {
         if value == "~" || value.hasPrefix("~/") {
-            guard let home else {
+            let home = getenv("HOME").map { FilePath(platformString: $0) }
+            guard let home, home.isAbsolute else {
                 throw ConfigurationError("HOME is not set, so that ~ means nothing: write the path")
             }
             self = home.pushing(FilePath(String(value.dropFirst(2)))).tidied

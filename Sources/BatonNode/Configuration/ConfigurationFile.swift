@@ -3,44 +3,12 @@
 import BatonEventLoop
 import FoundationEssentials
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// Reads the files of the configuration folder, which decide what other devices may do here.
 package enum ConfigurationFile {
     /// The most bytes that are read: 64 KiB.
     package static let sizeBound = 64 << 10
-
-    /// The folder that `~/` stands for in this process's environment; `nil` if HOME is not set or relative.
-    package static var userHome: FilePath? {
-        guard let home = getenv("HOME") else { return nil }
-        let path = FilePath(platformString: home)
-        return path.isAbsolute ? path : nil
-    }
-
-    /// A state of the file.
-    enum Version: Sendable, Hashable {
-        case present(DurableFile.Version)
-        /// Why there is none, and the symbolic link that leads nowhere, if that is why.
-        case missing(Errno, deadEnd: FilePath?)
-
-        /// The state now. Blocks.
-        init(of path: FilePath) {
-            do throws(Errno) {
-                self = .present(try DurableFile.Version(of: path))
-            } catch {
-                self = .missing(error, deadEnd: deadEnd(on: path))
-            }
-        }
-
-        /// Whether the kernel has the same state in memory. Never waits for a disk.
-        func isKept(at path: FilePath) -> Bool {
-            do throws(Errno) {
-                return self == .present(try DurableFile.Version(inMemoryOf: path))
-            } catch {
-                return self == .missing(error, deadEnd: nil)
-            }
-        }
-    }
 
     /// The symbolic link on the way to a path, or at its end, that leads nowhere; `nil` if there is none.
     private static func deadEnd(on path: FilePath) -> FilePath? {
@@ -115,8 +83,6 @@ package enum ConfigurationFile {
     static func edit(
         _ path: FilePath, _ change: ([UInt8]) throws(ConfigurationError) -> [UInt8]?
     ) throws(ConfigurationError) {
-        // A mistake in the file is reported before a folder is made for it.
-        _ = try contents(of: path)
         let lock = try lock(path.removingLastComponent())
         defer { withExtendedLifetime(lock) {} }
         guard let content = try change(try contents(of: path) ?? []) else { return }

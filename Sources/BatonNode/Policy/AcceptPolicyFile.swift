@@ -20,12 +20,11 @@ package enum AcceptPolicyFile {
 
     /// Reads the file. Blocks.
     ///
-    /// - Parameter userHome: the folder that `~/` stands for.
     /// - Returns: nil if there is no file.
     /// - Throws: what is wrong with it. It must belong to this user (or root), and nobody else may write to it.
-    package static func read(_ path: FilePath, userHome: FilePath?) throws(ConfigurationError) -> AcceptPolicy? {
+    package static func read(_ path: FilePath) throws(ConfigurationError) -> AcceptPolicy? {
         guard let content = try ConfigurationFile.contents(of: path) else { return nil }
-        return try AcceptPolicy(parsing: content, home: userHome)
+        return try AcceptPolicy(parsing: content)
     }
 }
 
@@ -38,22 +37,22 @@ package enum AcceptPolicyFile {
 /// The kernel's memory tells whether the file has changed. Only if it has, or if the kernel would have to look, the
 /// storage thread reads: a configuration folder may be on a disk that blocks.
 final class PolicyKeeper: Sendable {
+    private typealias Version = Result<DurableFile.Version, Errno>
+
     private struct State {
-        /// Nil before the first look.
-        var version: ConfigurationFile.Version?
+        /// Nil if the file has to be read again.
+        var version: Version?
         var policy = AcceptPolicy()
         /// What is wrong with the file, for people.
         var problem: String?
     }
 
     private let path: FilePath
-    private let userHome: FilePath?
     private let logger: Logger
     private let state = Lock(State())
 
-    init(path: FilePath, userHome: FilePath?, logger: Logger) {
+    init(path: FilePath, logger: Logger) {
         self.path = path
-        self.userHome = userHome
         self.logger = logger
     }
 
@@ -61,28 +60,39 @@ final class PolicyKeeper: Sendable {
     @ControlLoop
     func current() async -> AcceptPolicy {
         let state = state.withLock { $0 }
-        // A problem with reading may pass by itself.
-        if state.problem == nil, state.version?.isKept(at: path) == true { return state.policy }
+        if let version = state.version, version == self.version { return state.policy }
         return await look().policy
     }
 
     /// What is wrong with the file as it is now.
     func currentProblem() async -> String? { await look().problem }
 
+    /// The file as the kernel has it in memory, or that there is none. Nil if the kernel would have to look.
+    private var version: Version? {
+        do throws(Errno) {
+            return .success(try DurableFile.Version(inMemoryOf: path))
+        } catch {
+            return error == .noSuchFileOrDirectory ? .failure(error) : nil
+        }
+    }
+
     @StorageThread
     private func look() -> State {
         let before = state.withLock { $0 }
+        // The kernel has the path in memory then.
+        _ = try? path.stat()
         // The version is older than the content. If the file changes meanwhile, it is read again the next time.
-        var state = State(version: ConfigurationFile.Version(of: path), policy: before.policy)
-        guard state.version != before.version || before.problem != nil else { return before }
+        var state = State(version: version, policy: before.policy)
         do throws(ConfigurationError) {
-            let parsed = AcceptPolicy.parse(try ConfigurationFile.contents(of: path) ?? [], home: userHome)
+            let parsed = AcceptPolicy.parse(try ConfigurationFile.contents(of: path) ?? [])
             state.policy = parsed.policy
             if let mistake = parsed.mistake { throw mistake }
-            if before.version != nil || !state.policy.rules.isEmpty {
+            if state.policy != before.policy || before.problem != nil {
                 logger.notice("accept policy: \(HumanUnits.count(state.policy.rules.count, "rule"))")
             }
         } catch {
+            // A problem with reading may pass by itself.
+            state.version = nil
             state.policy = state.policy.asking
             let problem = "\(path): \(error)"
             state.problem = problem

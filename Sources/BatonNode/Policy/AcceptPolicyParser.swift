@@ -4,16 +4,12 @@ import BatonAccount
 import BatonEventLoop
 import BatonProtocol
 
-package import struct SystemPackage.FilePath
+import struct SystemPackage.FilePath
 
 extension AcceptPolicy {
     /// Reads a policy: a rule a line, `ACTION NAME=VALUE ...`, and comments that begin with `#`.
-    ///
-    /// - Parameters:
-    ///   - text: the file.
-    ///   - home: the folder that `~/` in `to=` stands for; nil if nobody knows.
-    package init(parsing text: [UInt8], home: FilePath?) throws(ConfigurationError) {
-        let (policy, mistake) = Self.parse(text, home: home)
+    package init(parsing text: [UInt8]) throws(ConfigurationError) {
+        let (policy, mistake) = Self.parse(text)
         if let mistake { throw mistake }
         self = policy
     }
@@ -21,10 +17,10 @@ extension AcceptPolicy {
     /// Reads the lines of a policy that can be read.
     ///
     /// - Returns: their rules, and the first mistake.
-    static func parse(_ text: [UInt8], home: FilePath?) -> (policy: AcceptPolicy, mistake: ConfigurationError?) {
+    static func parse(_ text: [UInt8]) -> (policy: AcceptPolicy, mistake: ConfigurationError?) {
         var rules: [Rule] = []
         let mistake = ConfigurationFile.mistake(in: text) { (line, text) throws(ConfigurationError) in
-            let rule = try Rule(parsing: text, line: line, home: home)
+            let rule = try Rule(parsing: text, line: line)
             guard rules.count < ruleBound else { throw ConfigurationError("there are over \(ruleBound) rules") }
             rules.append(rule)
         }
@@ -38,7 +34,7 @@ extension AcceptPolicy {
 extension AcceptPolicy.Rule {
     private static let names = ["device", "type", "max", "network", "to", "on-conflict"]
 
-    fileprivate init(parsing text: String, line: Int, home: FilePath?) throws(ConfigurationError) {
+    fileprivate init(parsing text: String, line: Int) throws(ConfigurationError) {
         let words = try Self.words(of: text)
         guard let action = AcceptPolicy.Action(rawValue: words[0]) else {
             throw ConfigurationError("a rule begins with accept, ask or refuse, not with \"\(words[0])\"")
@@ -58,7 +54,7 @@ extension AcceptPolicy.Rule {
             }
             guard seen.insert(name).inserted else { throw ConfigurationError("\(name) is there twice") }
             guard !value.isEmpty else { throw ConfigurationError("\(name) has no value; * matches everything") }
-            try set(name, value, home: home)
+            try set(name, value)
             written.append(value.contains { " \t".contains($0) } ? "\(name)=\"\(value)\"" : word)
         }
         if action == .accept, destination == nil {
@@ -67,7 +63,7 @@ extension AcceptPolicy.Rule {
         conditions = written.joined(separator: " ")
     }
 
-    private mutating func set(_ name: String, _ value: String, home: FilePath?) throws(ConfigurationError) {
+    private mutating func set(_ name: String, _ value: String) throws(ConfigurationError) {
         if name == "to" || name == "on-conflict" {
             guard action == .accept else {
                 let condition = name == "to" ? "to=FOLDER" : name
@@ -77,7 +73,7 @@ extension AcceptPolicy.Rule {
             return
         }
         switch name {
-        case "to": destination = try FilePath(configured: value, home: home)
+        case "to": destination = try FilePath(configured: value)
         case "on-conflict":
             guard ["rename", "fail"].contains(value) else {
                 throw ConfigurationError("on-conflict is rename or fail, not \"\(value)\"")

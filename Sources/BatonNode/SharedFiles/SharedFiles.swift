@@ -20,43 +20,34 @@ actor SharedFiles {
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     private let path: FilePath
-    private let userHome: FilePath?
     let logger: Logger
-    /// `nil` before the first look.
-    private var version: ConfigurationFile.Version?
     private var known = SharedRoots()
     /// What is wrong with the file, for people; `nil` where nothing is.
     private var problem: String?
     private var granted = GrantedDocuments()
 
-    /// - Parameters:
-    ///   - path: of the file `shared-roots`.
-    ///   - userHome: what `~/` in it stands for.
-    init(path: FilePath, userHome: FilePath?, on executor: BlockingExecutor, logger: Logger) {
+    /// - Parameter path: of the file `shared-roots`.
+    init(path: FilePath, on executor: BlockingExecutor, logger: Logger) {
         self.path = path
-        self.userHome = userHome
         self.executor = executor
         self.logger = logger
     }
 
-    /// The folders as the file has them now: read again when it has changed, and none while it is wrong.
+    /// The folders as the file has them now, and none while it is wrong.
     var roots: SharedRoots {
-        // The version is older than the content. If the file changes meanwhile, it is read again the next time.
-        let version = ConfigurationFile.Version(of: path)
-        // A problem with reading may pass by itself.
-        guard version != self.version || problem != nil else { return known }
-        self.version = version
+        let (last, lastProblem) = (known, problem)
         do {
-            known = try SharedRootsFile.read(path, userHome: userHome)
+            known = try SharedRootsFile.read(path)
             problem = nil
-            if !known.roots.isEmpty {
+            if known != last, !known.roots.isEmpty {
                 logger.notice("shared folders: \(known.roots.map(\.name).joined(separator: ", "))")
             }
         } catch {
             known = SharedRoots()
-            guard problem != "\(path): \(error)" else { return known }
             problem = "\(path): \(error)"
-            logger.warning("shared folders: \(path): \(error); until it is fixed, no folder is shared")
+            if problem != lastProblem {
+                logger.warning("shared folders: \(path): \(error); until it is fixed, no folder is shared")
+            }
         }
         return known
     }

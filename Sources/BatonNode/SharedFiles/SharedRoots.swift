@@ -34,9 +34,7 @@ package struct SharedRoots: Sendable, Hashable {
 
     /// Reads the file's content: a root a line, with `#` before what is meant for people. All behind `=` is the folder,
     /// spaces as well.
-    ///
-    /// - Parameter home: what `~/` stands for; `nil` where nobody knows.
-    package init(parsing text: [UInt8], home: FilePath?) throws(ConfigurationError) {
+    package init(parsing text: [UInt8]) throws(ConfigurationError) {
         var roots: [SharedRoot] = []
         let mistake = ConfigurationFile.mistake(in: text) { (line, text) throws(ConfigurationError) in
             guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
@@ -49,7 +47,7 @@ package struct SharedRoots: Sendable, Hashable {
                 )
             }
             guard !folder.isEmpty else { throw ConfigurationError("\(name) has no folder") }
-            let root = SharedRoot(name: name, folder: try FilePath(configured: folder, home: home), line: line)
+            let root = SharedRoot(name: name, folder: try FilePath(configured: folder), line: line)
             if let other = roots.first(where: { $0.name == name }) {
                 throw ConfigurationError("\(name) is there already, in line \(other.line)")
             }

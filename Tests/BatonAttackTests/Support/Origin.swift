@@ -33,7 +33,7 @@ extension SharedFiles {
     /// Of a device that shares no folder.
     static func none() throws -> SharedFiles {
         SharedFiles(
-            path: "/nonexistent/shared-roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            path: "/nonexistent/shared-roots", on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
     }
 }

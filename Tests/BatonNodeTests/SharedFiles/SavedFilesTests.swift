@@ -32,7 +32,7 @@ struct SavedFilesTests {
             let loop = ControlLoop.loop
             offers = Offers(
                 files: SharedFiles(
-                    path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+                    path: "/nonexistent/roots", on: try BlockingExecutor(name: "files"),
                     logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             ) {}
             connections = try await connectedPair(on: loop, limits: .local)

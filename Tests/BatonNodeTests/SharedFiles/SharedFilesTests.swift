@@ -39,7 +39,7 @@ struct SharedFilesTests {
         private static func files(_ file: String, _ text: String) throws -> SharedFiles {
             try write(text, to: file)
             return SharedFiles(
-                path: FilePath(file), userHome: nil, on: try BlockingExecutor(name: "files"),
+                path: FilePath(file), on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         }
 

@@ -44,7 +44,7 @@ struct NodeParts {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let device = account.devices[0]
         let current = CurrentAccount(device.account)
-        files = SharedFiles(path: "/nonexistent/roots", userHome: nil, on: storage, logger: logger)
+        files = SharedFiles(path: "/nonexistent/roots", on: storage, logger: logger)
         offers = Offers(files: files) {}
         let budget = NodeBudget(limits)
         documents = DocumentService(

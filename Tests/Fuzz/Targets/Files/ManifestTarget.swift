@@ -70,7 +70,7 @@ enum ManifestTarget: FuzzTarget {
 
     private static func readSharedRoots(_ file: [UInt8]) {
         do throws(ConfigurationError) {
-            let roots = try SharedRoots(parsing: file, home: "/home/user").roots
+            let roots = try SharedRoots(parsing: file).roots
             expect(roots.count <= SharedRoots.bound, "\(roots.count) roots")
             expect(Set(roots.map(\.name)).count == roots.count, "two roots of one name")
             for root in roots {

@@ -41,7 +41,7 @@ struct SharedFolder: Sendable {
         let line = "Docs=\(folder)\n"
         _ = try descriptor.closeAfter { try descriptor.writeAll(line.utf8) }
         files = SharedFiles(
-            path: list, userHome: nil, on: try BlockingExecutor(name: "baton-fuzz"),
+            path: list, on: try BlockingExecutor(name: "baton-fuzz"),
             logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
     }
 }
