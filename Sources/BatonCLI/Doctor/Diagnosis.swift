@@ -42,8 +42,6 @@ enum Diagnosis {
         }
     }
 
-    private static let unit = "baton.service"
-
     /// `leave` wipes the account, and on the only device nobody has another one.
     private static let giveUpAccount = [
         "# restore the folder from a backup; only if there is none:", "baton account leave", "baton account join",
@@ -101,8 +99,8 @@ enum Diagnosis {
                 .fewDescriptors, evidence: ["\(HumanUnits.count(Int(status.connections), "connection"))"],
                 remedy: facts.canInstallNode
                     ? [
-                        "systemctl --user edit \(unit) # [Service] LimitNOFILE=65536",
-                        "systemctl --user restart \(unit)",
+                        "systemctl --user edit \(UserService.unit) # [Service] LimitNOFILE=65536",
+                        "systemctl --user restart \(UserService.unit)",
                     ]
                     : ["ulimit -n 65536", "baton node"])
         }

@@ -34,7 +34,6 @@ struct DoctorExamination {
 
     private let began = ContinuousClock.now
     private let home: Home
-    private let account: Account?
     private let node: NodeAnswer
     private let devices: [WireDevice]
     private let areListsApart: Bool
@@ -51,7 +50,6 @@ struct DoctorExamination {
     init(home: Home, device: String?) async throws {
         let store = CommandEnvironment.accountStore(home)
         var facts = MachineFacts.read(home, store)
-        let account = try? store.load()
         // Else nothing can be sent and heard.
         if facts.canWatch {
             async let canInstallNode = value(within: Self.searching) { (try? await UserService.find()) != nil }
@@ -60,10 +58,10 @@ struct DoctorExamination {
         } else {
             (node, devices, areListsApart) = (.silent(Cause.fewWatches.sentence("")), [], false)
         }
-        (self.home, self.account, self.facts) = (home, account, facts)
+        (self.home, self.facts) = (home, facts)
         machine = Diagnosis.machine(facts, node: node)
         isForDevice = device != nil
-        target = try device.flatMap { [devices] in try Self.find($0, account, store, devices) }
+        target = try device.flatMap { [facts, devices] in try Self.find($0, facts.account, store, devices) }
     }
 
     /// Measures the network, and the road to the device. Call it once.
@@ -116,7 +114,7 @@ struct DoctorExamination {
         _ answer: Measured<WireExamineResponse>, _ asked: Target?, isFresh: Bool
     ) -> [Finding] {
         var heard = report
-        let devices = account.map { HeardDevices(heard, account: $0) }
+        let devices = facts.account.map { HeardDevices(heard, account: $0) }
         var known = asked.map(addresses) ?? []
         if let asked, let device = devices?.devices[asked.id] {
             let announced = device.advertisement.content.addresses.compactMap { IPAddress(bytes: $0.bytes) }
@@ -137,7 +135,7 @@ struct DoctorExamination {
             return network
                 + (isForDevice ? unmeasured(.road, because: "this device has no account that can be used") : [])
         }
-        let apart = areListsApart ? account?.state.revoked.map(\.description).sorted() : nil
+        let apart = areListsApart ? facts.account?.state.revoked.map(\.description).sorted() : nil
         let road = RoadFacts(
             id: target.id, name: target.name, isRevoked: target.isRevoked, apartRevocations: apart ?? [],
             addresses: known, routes: RoadFacts.routes(to: known, from: interfaces.addresses), heard: heard,
@@ -188,7 +186,7 @@ struct DoctorExamination {
     }
 
     private func record(of device: DeviceID, in report: MulticastEar.Report) -> [UInt8]? {
-        account.flatMap { HeardDevices(report, account: $0).devices[device]?.record }
+        facts.account.flatMap { HeardDevices(report, account: $0).devices[device]?.record }
     }
 
     // MARK: - The node

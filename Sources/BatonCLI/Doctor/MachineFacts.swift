@@ -18,6 +18,8 @@ struct MachineFacts: Sendable {
     /// Less space than this counts as a full disk: 16 MiB.
     private static let leastSpace: UInt64 = 16 << 20
 
+    /// Nil if it cannot be used.
+    var account: Account?
     /// Nil if the account can be used.
     var accountError: AccountError?
     /// What is wrong with the rights of Baton's files, with the disk, and with the files that the user writes.
@@ -45,7 +47,7 @@ struct MachineFacts: Sendable {
         let (configuration, state) = (FilePath(home.configurationFolder), FilePath(home.stateFolder))
         var facts = MachineFacts()
         do {
-            _ = try store.load()
+            facts.account = try store.load()
         } catch {
             facts.accountError = error
         }
