@@ -21,19 +21,13 @@ package final class BufferPool: Sendable {
     /// How many may wait in line.
     package let waiterLimit: Int
 
-    private struct Waiter {
-        let number: UInt64
-        let continuation: CheckedContinuation<Grant, Never>
-    }
-
-    private typealias Grant = Result<Buffer, DocumentError>
+    private typealias Turn = FirstResult<Result<Buffer, DocumentError>>
 
     private struct State {
         var idle: [Buffer] = []
         /// Held strongly, so that an identity cannot be reused while it stands here.
         var lent: [ObjectIdentifier: Buffer] = [:]
-        var waiters: [Waiter] = []
-        var nextNumber: UInt64 = 0
+        var waiters: [Turn] = []
     }
 
     private let state = Mutex(State())
@@ -71,18 +65,18 @@ package final class BufferPool: Sendable {
     ///
     /// - Throws: `busy` when too many wait already, `cancelled` when the task is cancelled before its turn.
     package nonisolated(nonsending) func acquire() async throws(DocumentError) -> Buffer {
-        // The common case makes no continuation.
-        if !Task.isCancelled, let buffer = acquireIfAvailable() { return buffer }
-        let number = state.withLock { state in
-            state.nextNumber += 1
-            return state.nextNumber
+        guard !Task.isCancelled else { throw DocumentError(.cancelled, "a document") }
+        let turn = Turn()
+        let buffer = try state.withLock { (state) throws(DocumentError) -> Buffer? in
+            if let buffer = take(&state) { return buffer }
+            guard state.waiters.count < waiterLimit else { throw DocumentError(.busy, "a document") }
+            state.waiters.append(turn)
+            return nil
         }
-        let grant: Grant = await withTaskCancellationHandler {
-            await withCheckedContinuation { enter(Waiter(number: number, continuation: $0)) }
-        } onCancel: {
-            cancel(number)
-        }
-        return try grant.get()
+        if let buffer { return buffer }
+        let result = await turn.value(ifCancelled: .failure(DocumentError(.cancelled, "a document")))
+        if case .failure = result { state.withLock { $0.waiters.removeAll { $0 === turn } } }
+        return try result.get()
     }
 
     /// An empty buffer if one is free and nobody is in line.
@@ -92,20 +86,20 @@ package final class BufferPool: Sendable {
 
     /// Gives a buffer back. Its content is forgotten; a buffer that is not out from this pool is left alone.
     package func release(_ buffer: Buffer) {
-        let next: Waiter? = state.withLock { state in
-            guard state.lent[ObjectIdentifier(buffer)] != nil else { return nil }
+        state.withLock { state in
+            guard state.lent[ObjectIdentifier(buffer)] != nil else { return }
             buffer.count = 0
-            // Straight to the first in line, so that a newcomer cannot overtake it.
-            if !state.waiters.isEmpty { return state.waiters.removeFirst() }
+            // Straight to the first in line that was not cancelled, so that a newcomer cannot overtake it.
+            while !state.waiters.isEmpty {
+                if state.waiters.removeFirst().decide(.success(buffer)) { return }
+            }
             state.lent[ObjectIdentifier(buffer)] = nil
             if part.held <= part.reserved {
                 state.idle.append(buffer)
             } else {
                 part.giveBack(bufferCapacity)
             }
-            return nil
         }
-        next?.continuation.resume(returning: .success(buffer))
     }
 
     /// Frees the buffers that nobody uses: for when the last transfer is over.
@@ -132,25 +126,5 @@ package final class BufferPool: Sendable {
         }
         state.lent[ObjectIdentifier(buffer)] = buffer
         return buffer
-    }
-
-    private func enter(_ waiter: Waiter) {
-        let grant: Grant? = state.withLock { state in
-            // The handler of a cancellation that came earlier found nobody in line; this is where it is seen.
-            if Task.isCancelled { return .failure(DocumentError(.cancelled, "a document")) }
-            if let buffer = take(&state) { return .success(buffer) }
-            guard state.waiters.count < waiterLimit else { return .failure(DocumentError(.busy, "a document")) }
-            state.waiters.append(waiter)
-            return nil
-        }
-        if let grant { waiter.continuation.resume(returning: grant) }
-    }
-
-    private func cancel(_ number: UInt64) {
-        let waiter: Waiter? = state.withLock { state in
-            guard let index = state.waiters.firstIndex(where: { $0.number == number }) else { return nil }
-            return state.waiters.remove(at: index)
-        }
-        waiter?.continuation.resume(returning: .failure(DocumentError(.cancelled, "a document")))
     }
 }
