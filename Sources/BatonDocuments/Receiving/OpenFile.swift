@@ -17,8 +17,26 @@ final class OpenEntry: Sendable {
     }
 }
 
-/// The file of a part that is being written.
+/// The file of a part that is being written: past the page cache (`O_DIRECT`) where that pays, and through it
+/// otherwise.
+///
+/// The page cache costs a copy of every byte and the making of pages. For 1 GiB in chunks the processor takes 0.5 s
+/// with the cache and 0.04 s without, and the last `fsync` has nearly nothing left to do.
+///
+/// Only whole chunks go past the cache, in files of ``directSize`` or more without holes: a smaller document is looked
+/// at at once, and is still in memory then. One descriptor does both, and its flag is changed, mostly twice for a file.
+/// The kernel keeps the cache and direct writes coherent (`generic_file_direct_write`, `iomap_dio_rw`). open(2) warns
+/// of a direct and a cached access at the same time. That does not happen here: one thread writes, and nobody maps a
+/// part into memory.
 final class OpenFile {
+    /// Files from this size on are written past the page cache: 32 MiB.
+    static let directSize: UInt64 = 32 << 20
+    /// The alignment of memory for direct writes: a page, which is all that any file system asks.
+    static let alignment = 4096
+    /// Bytes written through the page cache between two pushes towards the disk: 32 MiB. Measured with 1 GiB: the last
+    /// `fsync` falls from 240 to 35 ms and the whole write is a third faster; 8 MiB was no better alone and slower on a
+    /// busy machine.
+    private static let writebackInterval: UInt64 = 32 << 20
     /// Files from this size on are on their way to the disk when they are closed, so that a checkpoint has little left
     /// to wait for: 256 KiB.
     private static let writebackSize: UInt64 = 256 << 10
@@ -29,14 +47,31 @@ final class OpenFile {
 
     private let size: UInt64
     private let isSparse: Bool
-    private(set) var output: PartOutput
+    /// The alignment that the file system asks of direct writes; nil if it takes none.
+    private(set) var direct: Int?
+    /// Whether the descriptor's opening has the flag.
+    private(set) var isDirect = false
+    private var writebackStart: UInt64 = 0
 
-    init(_ index: Int, _ entry: OpenEntry, of tree: DocumentTree) {
+    convenience init(_ index: Int, _ entry: OpenEntry, of tree: DocumentTree) {
+        let (size, isSparse) = (tree.layout.size(ofFile: index), tree.isSparse(file: index))
+        let isLarge = size >= Self.directSize && !isSparse
+        let alignment = isLarge ? Int(baton_direct_alignment(entry.descriptor.rawValue)) : 0
+        self.init(index, entry, size: size, isSparse: isSparse, alignment: alignment)
+    }
+
+    /// - Parameter alignment: what direct writes have to be multiples of; 0 if there are to be none.
+    init(_ index: Int, _ entry: OpenEntry, size: UInt64, isSparse: Bool = false, alignment: Int) {
         self.index = index
         self.entry = entry
-        size = tree.layout.size(ofFile: index)
-        isSparse = tree.isSparse(file: index)
-        output = PartOutput(of: entry.descriptor, size: isSparse ? 0 : size)
+        self.size = size
+        self.isSparse = isSparse
+        direct = alignment > 0 && Self.alignment.isMultiple(of: alignment) ? alignment : nil
+    }
+
+    deinit {
+        guard direct == nil, size >= Self.writebackSize else { return }
+        _ = baton_start_writeback(entry.descriptor.rawValue, 0, 0)
     }
 
     /// Gives it its size.
@@ -55,12 +90,40 @@ final class OpenFile {
 
     /// Writes all bytes at an offset.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) {
-        try output.write(bytes, to: entry.descriptor, at: offset)
+        if isAligned(bytes, at: offset), setDirect(true) {
+            do throws(Errno) {
+                return try SystemCalls.write(bytes, to: entry.descriptor, at: offset)
+            } catch {
+                // A layer below the file system may ask for more, or a short write left an odd rest.
+                guard error == .invalidArgument else { throw error }
+                direct = nil
+            }
+        }
+        _ = setDirect(false)
+        try SystemCalls.write(bytes, to: entry.descriptor, at: offset)
+        let end = offset + UInt64(bytes.count)
+        guard end >= writebackStart + Self.writebackInterval else { return }
+        // Advice: where it is refused, synchronising does all of it.
+        _ = baton_start_writeback(entry.descriptor.rawValue, Int64(writebackStart), Int64(end - writebackStart))
+        writebackStart = end
     }
 
-    deinit {
-        guard !output.takesWholeChunks, size >= Self.writebackSize else { return }
-        _ = baton_start_writeback(entry.descriptor.rawValue, 0, 0)
+    /// Whether bytes are whole chunks where direct writes can begin and end. Smaller ones gain nothing by it.
+    private func isAligned(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) -> Bool {
+        guard let direct, !bytes.isEmpty, bytes.count.isMultiple(of: ChunkLayout.chunkSize) else { return false }
+        return UInt(bitPattern: bytes.baseAddress).isMultiple(of: UInt(direct)) && offset.isMultiple(of: UInt64(direct))
+    }
+
+    /// - Returns: whether the flag is what was asked for.
+    private func setDirect(_ wanted: Bool) -> Bool {
+        guard isDirect != wanted else { return true }
+        let number = entry.descriptor.rawValue
+        guard (try? SystemCalls.kernel({ baton_set_direct(number, wanted ? 1 : 0) })) != nil else {
+            direct = nil
+            return false
+        }
+        isDirect = wanted
+        return true
     }
 }
 
@@ -121,96 +184,5 @@ extension SystemCalls {
                 next += UInt64(count)
             }
         }
-    }
-}
-
-/// Writes one file of a part: past the page cache (`O_DIRECT`) where that pays, and through it otherwise.
-///
-/// The page cache costs a copy of every byte and the making of pages. For 1 GiB in chunks the processor takes 0.5 s
-/// with the cache and 0.04 s without, and the last `fsync` has nearly nothing left to do.
-///
-/// Only whole chunks go past the cache, in files of ``directSize`` or more: a smaller document is looked at at once,
-/// and is still in memory then. One descriptor does both, and its flag is changed, mostly twice for a file. The kernel
-/// keeps the cache and direct writes coherent (`generic_file_direct_write`, `iomap_dio_rw`). open(2) warns of a direct
-/// and a cached access at the same time. That does not happen here: one thread writes, and nobody maps a part into
-/// memory.
-struct PartOutput {
-    /// Files from this size on are written past the page cache: 32 MiB.
-    static let directSize: UInt64 = 32 << 20
-    /// The alignment of memory for direct writes: a page, which is all that any file system asks.
-    static let alignment = 4096
-    /// Bytes written through the page cache between two pushes towards the disk: 32 MiB. Measured with 1 GiB: the last
-    /// `fsync` falls from 240 to 35 ms and the whole write is a third faster; 8 MiB was no better alone and slower on a
-    /// busy machine.
-    static let writebackInterval: UInt64 = 32 << 20
-
-    /// The alignment that the file system asks of direct writes; nil if it takes none.
-    private var direct: Int?
-    /// Whether the descriptor's opening has the flag.
-    private(set) var isDirect = false
-    private var writebackStart: UInt64 = 0
-
-    /// For a file that will have so many bytes.
-    init(of file: borrowing OwnedDescriptor, size: UInt64) {
-        let number = file.rawValue
-        self.init(alignment: size >= Self.directSize ? Int(baton_direct_alignment(number)) : 0)
-    }
-
-    /// For a file of which it is known what direct writes have to be multiples of; 0 for one that takes none.
-    init(alignment: Int) {
-        direct = alignment > 0 && Self.alignment.isMultiple(of: alignment) ? alignment : nil
-    }
-
-    /// Whether whole chunks go past the cache.
-    var takesWholeChunks: Bool { direct != nil }
-
-    /// Writes all bytes at an offset.
-    mutating func write(
-        _ bytes: UnsafeRawBufferPointer, to file: borrowing OwnedDescriptor, at offset: UInt64
-    ) throws(Errno) {
-        if isAligned(bytes, at: offset), setDirect(true, file) {
-            do throws(Errno) {
-                return try SystemCalls.write(bytes, to: file, at: offset)
-            } catch {
-                // A layer below the file system may ask for more, or a short write left an odd rest.
-                guard error == .invalidArgument else { throw error }
-                direct = nil
-            }
-        }
-        useCache(of: file)
-        try SystemCalls.write(bytes, to: file, at: offset)
-        startWriteback(of: file, to: offset + UInt64(bytes.count))
-    }
-
-    /// Has the descriptor read and write bytes of any place and number from now on.
-    mutating func useCache(of file: borrowing OwnedDescriptor) {
-        guard isDirect else { return }
-        _ = setDirect(false, file)
-    }
-
-    /// Whether bytes are whole chunks where direct writes can begin and end. Smaller ones gain nothing by it.
-    private func isAligned(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) -> Bool {
-        guard let direct, !bytes.isEmpty, bytes.count.isMultiple(of: ChunkLayout.chunkSize) else { return false }
-        return UInt(bitPattern: bytes.baseAddress).isMultiple(of: UInt(direct)) && offset.isMultiple(of: UInt64(direct))
-    }
-
-    /// - Returns: whether the flag is what was asked for.
-    private mutating func setDirect(_ wanted: Bool, _ file: borrowing OwnedDescriptor) -> Bool {
-        guard isDirect != wanted else { return true }
-        let number = file.rawValue
-        guard (try? SystemCalls.kernel({ baton_set_direct(number, wanted ? 1 : 0) })) != nil else {
-            direct = nil
-            return false
-        }
-        isDirect = wanted
-        return true
-    }
-
-    /// Now and then starts to move what was written to the disk.
-    private mutating func startWriteback(of file: borrowing OwnedDescriptor, to end: UInt64) {
-        guard end >= writebackStart + Self.writebackInterval else { return }
-        // Advice: where it is refused, synchronising does all of it.
-        _ = baton_start_writeback(file.rawValue, Int64(writebackStart), Int64(end - writebackStart))
-        writebackStart = end
     }
 }

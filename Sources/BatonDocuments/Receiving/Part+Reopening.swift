@@ -41,7 +41,7 @@ extension Part {
     ) throws(DocumentError) -> [TransferJournal.Chunk] {
         guard !chunks.isEmpty else { return [] }
         let room = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: ChunkLayout.chunkSize, alignment: PartOutput.alignment)
+            byteCount: ChunkLayout.chunkSize, alignment: OpenFile.alignment)
         defer { room.deallocate() }
         var (there, seen) = ([TransferJournal.Chunk](), ChunkSet())
         var opened: (index: Int, entry: OpenEntry?)?
