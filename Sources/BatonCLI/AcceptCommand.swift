@@ -141,8 +141,7 @@ struct AcceptCommand: AsyncParsableCommand {
             name: activity.map { ActivityName(text: $0.text) }, isLatest: latest, device: from?.text)
         let reporter = AcceptReporter(EventOutput(isJSON: output.json, isOutputTaken: stream))
         let interruption = AcceptInterruption()
-        let interrupts = await interruption.watch()
-        defer { withExtendedLifetime(interrupts) {} }
+        await interruption.watch()
         do {
             try await NodeAccess.withNode { client in
                 let responder = Task {
@@ -152,10 +151,9 @@ struct AcceptCommand: AsyncParsableCommand {
                 }
                 defer { responder.cancel() }
                 let finder = ActivityFinder(client: client, choice: choice)
-                var tries = 0
+                var tries = 1
                 while true {
                     let found = try await finder.find(waiting: wait.map { .seconds($0) })
-                    tries += 1
                     do {
                         return try await take(found, client, reporter, interruption)
                     } catch let error as HandoffError
@@ -163,6 +161,7 @@ struct AcceptCommand: AsyncParsableCommand {
                     {
                         // Another activity has replaced it. The user means the present one.
                         await reporter.replaced(because: error)
+                        tries += 1
                     }
                 }
             }

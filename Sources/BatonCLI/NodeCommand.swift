@@ -82,8 +82,7 @@ struct NodeRunCommand: AsyncParsableCommand {
 
         // Watch for signals before the node starts, so that a signal during the start stops it cleanly.
         let stop = FirstResult<Void>()
-        let interrupts = await Interrupts.watch { _ in stop.decide(()) }
-        defer { withExtendedLifetime(interrupts) {} }
+        await Interrupts.watch { stop.decide(()) }
         try await node.start()
         await sayReady(node, isFixed: port != nil)
         ServiceManager.notify("READY=1", socket: environment["NOTIFY_SOCKET"])

@@ -13,21 +13,12 @@ import Glibc
 final class AcceptInterruption: Sendable {
     /// Cancels the present handoff. There is none before the node is asked, while the user chooses, and at the end.
     let cancellation = Cancellation()
-    /// The node that was asked for the present handoff.
-    private let client = Lock<NodeClient?>(nil)
 
     var hasHappened: Bool { cancellation.isRequested }
 
-    /// Watches for ^C for as long as the result lives.
-    func watch() async -> Interrupts {
-        await Interrupts.watch { [self] _ in
-            guard let client = client.withLock({ $0 }) else { _exit(ExitStatus.interrupted.rawValue) }
-            cancellation.request()
-            // The node may be stuck. The command ends anyway.
-            Task {
-                try? await Task.sleep(for: .seconds(2))
-                await client.close()
-            }
+    func watch() async {
+        await Interrupts.watch { [cancellation] in
+            if !cancellation.request() { _exit(ExitStatus.interrupted.rawValue) }
         }
     }
 
@@ -35,7 +26,8 @@ final class AcceptInterruption: Sendable {
     ///
     /// - Throws: ``CommandError/interrupted`` if the user has cancelled, whatever the node has answered.
     func accept(_ request: WireAcceptRequest, by client: NodeClient) async throws -> NodeHandoff {
-        self.client.withLock { $0 = client }
+        // Until there is a stream, ^C waits for it.
+        cancellation.setAction {}
         let handoff: NodeHandoff
         do throws(HandoffError) {
             handoff = try await client.accept(request) { [cancellation] stream in
@@ -52,7 +44,6 @@ final class AcceptInterruption: Sendable {
     }
 
     func end() {
-        client.withLock { $0 = nil }
         cancellation.setAction(nil)
     }
 }

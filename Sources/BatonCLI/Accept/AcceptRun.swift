@@ -23,8 +23,6 @@ struct AcceptRun: Sendable {
     /// The file of a folder that ``range`` is about; empty for the document itself.
     var file: [UInt8] = []
 
-    private let question = StandingQuestion()
-
     struct Outcome: Sendable {
         var payload = WireActivityPayload()
         var continued = WireAcceptEvent.Continued()
@@ -35,10 +33,7 @@ struct AcceptRun: Sendable {
             let outcome = try await follow()
             if !interruption.hasHappened { return outcome }
         } catch {
-            if !interruption.hasHappened {
-                await question.end()
-                throw error
-            }
+            if !interruption.hasHappened { throw error }
         }
         throw CommandError.interrupted
     }
@@ -51,7 +46,6 @@ struct AcceptRun: Sendable {
             do {
                 event = try await events.next()
             } catch {
-                if let failure = await question.failure { throw failure }
                 guard error.code == .connectionLost else { throw error }
                 throw CommandError(
                     .noNode, "the node has stopped; start `baton node` and accept it again")
@@ -86,7 +80,20 @@ struct AcceptRun: Sendable {
             try await reporter.continued(continued)
             return true
         case .choose(let choice):
-            await question.ask(choice.applications, of: handoff)
+            guard NumberedChoice.isPossible else {
+                await handoff.cancel()
+                throw ApplicationChooser.ambiguous(choice.applications)
+            }
+            // Do not wait for this: a read from a terminal ends only with a line, and the handoff may end before.
+            Task {
+                if let chosen = try? await ApplicationChooser.ask(choice.applications) {
+                    // If the handoff is over, it has reported the reason.
+                    try? await handoff.choose(chosen)
+                } else {
+                    // The end of the input is like ^C.
+                    interruption.cancellation.request()
+                }
+            }
         case .failed(let failure):
             throw HandoffError(failure)
         case nil:
@@ -97,6 +104,7 @@ struct AcceptRun: Sendable {
 
     /// Prints bytes of the document as they arrive, all of one version.
     private func printBytes(_ range: ByteRange) async throws {
+        interruption.cancellation.setAction { [client] in Task { await client.close() } }
         let count = try await client.readDocument(range.start..<range.end, ofHandoff: handoff.id, ofFile: file) {
             try Output.bytes(Array($0))
         }

@@ -83,8 +83,6 @@ private struct InvitationDialogue {
     private var isAsking = false
     /// Whether the digits were right, so that nobody is needed here any more.
     private var isRight = false
-    /// Whether other digits than a joiner's were typed.
-    private var hadWrongDigits = false
 
     init(_ server: InvitationServer, _ announcement: InvitationDiscovery, in account: AccountID) {
         self.server = server
@@ -94,8 +92,7 @@ private struct InvitationDialogue {
 
     mutating func run() async throws {
         let (inputs, feed) = AsyncStream<Input>.makeStream()
-        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in feed.yield(.interrupt) }
-        defer { withExtendedLifetime(interrupts) {} }
+        await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { feed.yield(.interrupt) }
         let reader = try ByteChannel(.standardInput)
         Task {
             while let line = await reader.readLine() { feed.yield(.line(line)) }
@@ -183,7 +180,6 @@ private struct InvitationDialogue {
             Output.prompt(Self.request)
             isAsking = true
         case .wrong(let left):
-            hadWrongDigits = true
             Output.prompt("Those are not its digits. \(Self.tries(left)): ")
         case .lost(let left):
             endLine()
@@ -216,11 +212,10 @@ private struct InvitationDialogue {
     private func failure(_ reason: PairingEnd) -> CommandError {
         switch reason {
         case .digits:
-            let suspicion = hadWrongDigits ? "; if you mistyped nothing, somebody may be in the middle" : ""
             return CommandError(
                 .refused,
-                "three tries failed, so this invitation is over\(suspicion): invite again, or join with the account key"
-            )
+                "three tries failed, so this invitation is over; if you mistyped nothing, somebody may be in the"
+                    + " middle: invite again, or join with the account key")
         case .time:
             return .failed("nobody joined within 10 minutes: run `baton account invite` again")
         default:

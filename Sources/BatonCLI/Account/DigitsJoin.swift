@@ -23,23 +23,20 @@ struct DigitsJoin {
             )
         }
         let join = try PairingJoin(name: deviceName ?? DeviceName.fromHost())
-        let interrupts = await Interrupts.watch { _ in
+        await Interrupts.watch {
             Output.say("\nNothing was changed.")
             _exit(ExitStatus.interrupted.rawValue)
         }
-        defer { withExtendedLifetime(interrupts) {} }
-        // Once the user has agreed, an interruption would leave an account that the inviting device does not know of.
-        let storing = Lock<Interrupts?>(nil)
-        defer { storing.withLock { $0 = nil } }
+        defer { Interrupts.stop() }
         let addresses =
-            if let text { try await Self.addresses(text) } else { try await InvitationFinder.find() }
+            if let text { try Self.addresses(text) } else { try await InvitationFinder.find() }
         do {
             try await join.run(
                 at: addresses, show: Self.show,
                 store: { handedOver in
                     try await confirm(handedOver)
-                    let ignoring = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in }
-                    storing.withLock { $0 = ignoring }
+                    // An interruption now would leave an account that the inviting device does not know of.
+                    await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) {}
                     try finish(handedOver)
                 })
         } catch is SocketError {
@@ -71,33 +68,20 @@ struct DigitsJoin {
         Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
     }
 
-    /// The addresses that a text names, with the default port if it has none.
-    private static func addresses(_ text: String) async throws -> [SocketAddress] {
+    /// The addresses that a text names, with the default port if it has none. Blocks while it looks a name up: there is
+    /// nothing else to do meanwhile.
+    private static func addresses(_ text: String) throws(CommandError) -> [SocketAddress] {
         let port = InvitationServer.port
         if let address = SocketAddress(text), address.port != nil { return [address] }
         if let address = IPAddress(text) { return [.ip(address, port: port)] }
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard let host = parts.first, !host.isEmpty, let named = parts.count > 1 ? UInt16(parts[1]) : port else {
-            throw CommandError.usage("--address takes a host or HOST:PORT, such as 192.168.1.7")
+            throw .usage("--address takes a host or HOST:PORT, such as 192.168.1.7")
         }
-        let resolver = try Resolver()
         do {
-            return try await resolver.addresses(of: String(host), port: named)
+            return try HostName.addresses(of: String(host), port: named)
         } catch {
             throw CommandError(.unreachable, SafeText.escaped("\(error)"))
-        }
-    }
-
-    private actor Resolver {
-        private let executor: BlockingExecutor
-        nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-        init() throws {
-            executor = try BlockingExecutor(name: "resolver")
-        }
-
-        func addresses(of host: String, port: UInt16) throws(SocketError) -> [SocketAddress] {
-            try HostName.addresses(of: host, port: port)
         }
     }
 }
@@ -122,13 +106,16 @@ extension CommandError {
 
 /// Finds the invitation of another device on the network, and lets the user choose if there are several.
 enum InvitationFinder {
-    /// How long to wait before the hint: 10 s.
-    private static let patience = Duration.seconds(10)
     /// How long to wait for further invitations after the first: 2 s.
     private static let settling = Duration.seconds(2)
 
     static func find() async throws -> [SocketAddress] {
-        Output.say("Looking for an invitation: run `baton account invite` on a device of yours.")
+        Output.say(
+            """
+            Looking for an invitation: run `baton account invite` on a device of yours. If
+            none is found, press ^C and run `baton account join --address ADDRESS` with the
+            address that the other device shows. With the account key: --key.
+            """)
         let search = try InvitationDiscovery()
         let found: [FoundInvitation]
         do {
@@ -144,21 +131,14 @@ enum InvitationFinder {
     private static func look(with search: InvitationDiscovery) async throws -> [FoundInvitation] {
         let found = Lock<[FoundInvitation]>([])
         let (events, feed) = AsyncStream<InvitationDiscovery.Event>.makeStream()
-        let take: @Sendable (InvitationDiscovery.Event) -> Void = { event in
-            if case .found(let now) = event { found.withLock { $0 = now } }
-            feed.yield(event)
-        }
-        let searching = Task { await search.run(telling: take) }
-        let timer = Task {
-            try await Alarm.sleep(for: patience)
-            if found.withLock(\.isEmpty) {
-                Output.say(
-                    """
-                    None yet. If the other device shows an address, press ^C and run
-                    `baton account join --address ADDRESS`. With the account key: --key.
-                    """)
+        let searching = Task {
+            await search.run { event in
+                if case .found(let now) = event { found.withLock { $0 = now } }
+                feed.yield(event)
             }
-            try await Alarm.sleep(for: Invitation.lifetime - patience)
+        }
+        let timer = Task {
+            try await Alarm.sleep(for: Invitation.lifetime)
             feed.finish()
         }
         defer {
@@ -188,10 +168,6 @@ enum InvitationFinder {
             return only
         }
         let lines = found.map { "\($0.tag)  \($0.addresses[0])" }
-        guard NumberedChoice.isPossible else {
-            throw CommandError.usage(
-                "several devices invite (\(lines.joined(separator: ", "))): choose one with --address")
-        }
         Output.say("Several devices invite. Which one is yours? It shows the same four characters.")
         return found[try await NumberedChoice(lines: lines).ask("Which one?")]
     }

@@ -54,8 +54,7 @@ struct ApplicationCommand: AsyncParsableCommand {
             try BridgeManifest.description(manifest), home: try CommandEnvironment.home(), logger: logger)
 
         let ending = FirstResult<CommandError?>()
-        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in ending.decide(nil) }
-        defer { withExtendedLifetime(interrupts) {} }
+        await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { ending.decide(nil) }
         let printer = BridgePrinter(to: try ByteChannel(.standardOutput)) { ending.decide($0) }
         let bridge = Bridge(application: application, printer: printer)
         let input = try ByteChannel(.standardInput)

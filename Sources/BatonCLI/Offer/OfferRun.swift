@@ -12,10 +12,6 @@ import SwiftProtobuf
 struct OfferRun: Sendable {
     /// The time to wait for the next node: 10 minutes. Other devices wait as long for a document to go on.
     static let patience = Duration.seconds(600)
-    /// The number of nodes in a row that may stop soon after they got the offer: 5. The offer may be the cause.
-    static let lossLimit = 5
-    /// The time within which a node stops soon: 10 s.
-    static let soon = Duration.seconds(10)
     /// The time that the node has to confirm the withdrawal: 3 s.
     private static let withdrawDeadline = Duration.seconds(3)
 
@@ -28,17 +24,10 @@ struct OfferRun: Sendable {
 
     private enum Outcome {
         case withdrawn
-        /// The node has stopped. It had the offer since the given time.
-        case lost([UInt8], since: ContinuousClock.Instant)
+        /// The node has stopped.
+        case lost([UInt8])
         /// The node stopped before it accepted the offer.
         case refused
-    }
-
-    private struct Loss {
-        let id: [UInt8]
-        let time: ContinuousClock.Instant
-        /// The number of nodes in a row that stopped soon after they got the offer, including this one.
-        let count: Int
     }
 
     private let cancellation = Cancellation()
@@ -46,45 +35,32 @@ struct OfferRun: Sendable {
     func run() async throws {
         var client = try await NodeAccess.connect()
         // The end of the terminal ends the offer as well: nobody could see or stop it any more.
-        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { [cancellation] _ in cancellation.request()
-        }
-        defer { withExtendedLifetime(interrupts) {} }
-        var last: Loss?
+        await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { [cancellation] in cancellation.request() }
+        var lost: (id: [UInt8], time: ContinuousClock.Instant)?
         while true {
-            let isAgain = last != nil
-            switch try await NodeAccess.closing(client, { try await offer(at: $0, again: isAgain) }) {
+            switch try await NodeAccess.closing(client, { try await offer(at: $0, again: lost != nil) }) {
             case .withdrawn: return
-            case .lost(let id, let since):
-                let lost = try loss(of: id, since: since, after: last)
-                last = lost
+            case .lost(let id):
+                lost = (id, .now)
                 try await reporter.nodeLost()
             case .refused: break
             }
-            guard let last, let next = try await nextNode(after: last) else { return }
+            guard let lost, let next = try await nextNode(after: lost.id, until: lost.time + Self.patience) else {
+                return
+            }
             client = next
         }
     }
 
-    /// - Throws: if the offer may be the reason that nodes stop.
-    private func loss(of id: [UInt8], since start: ContinuousClock.Instant, after last: Loss?) throws -> Loss {
-        let now = ContinuousClock.now
-        let count = now - start < Self.soon ? (last?.count ?? 0) + 1 : 0
-        guard count < Self.lossLimit else {
-            throw CommandError(
-                .noNode,
-                "the node has stopped \(count) times soon after it was given this offer; see what it says itself")
-        }
-        return Loss(id: id, time: now, count: count)
-    }
-
     /// Waits for the next node.
     ///
+    /// - Parameter id: what the offer was called at the last node.
     /// - Returns: `nil` if the offer was ended meanwhile, which is then reported.
-    private func nextNode(after loss: Loss) async throws -> NodeClient? {
-        let next = try await NodeAccess.connectAgain(until: loss.time + Self.patience) { cancellation.isRequested }
+    private func nextNode(after id: [UInt8], until end: ContinuousClock.Instant) async throws -> NodeClient? {
+        let next = try await NodeAccess.connectAgain(until: end) { cancellation.isRequested }
         if cancellation.isRequested {
             await next?.close()
-            try await reporter.withdrawn(loss.id)
+            try await reporter.withdrawn(id)
             return nil
         }
         if let next { return next }
@@ -98,7 +74,6 @@ struct OfferRun: Sendable {
     ///
     /// - Parameter isAgain: whether another node had the offer. That node may still be stopping.
     private func offer(at client: NodeClient, again isAgain: Bool) async throws -> Outcome {
-        let since = ContinuousClock.now
         let offer: NodeOffer
         // The node reads the document first, which can take long.
         cancellation.setAction { Task { await client.close() } }
@@ -131,7 +106,7 @@ struct OfferRun: Sendable {
                 return cancellation.isRequested
             }
         }
-        guard isWithdrawn else { return .lost(offer.id, since: since) }
+        guard isWithdrawn else { return .lost(offer.id) }
         try await reporter.withdrawn(offer.id, stillSent: (try? await client.transfers(of: offer.id)) ?? [])
         return .withdrawn
     }
@@ -175,14 +150,9 @@ struct OfferRun: Sendable {
                         continue
                     }
                     group.addTask {
-                        let request = question.request
-                        // Older nodes send no identifier.
                         let served = await server.serve(
-                            question.stream, from: request.device,
-                            identified: request.deviceID.isEmpty ? request.device : request.deviceID
-                        ) {
-                            await reporter.output.say($0)
-                        }
+                            question.stream, from: question.request.device, identified: question.request.deviceID
+                        ) { await reporter.output.say($0) }
                         if isOnce, served { cancellation.request() }
                     }
                 case .willContinue(let question):
@@ -200,8 +170,7 @@ struct OfferRun: Sendable {
 
     /// Answers with the user info that its file has now.
     private func save(_ question: NodeQuestion<WireWillSaveRequest>) async throws {
-        // Do both at once: the other device waits for the answer.
-        async let told: Void = reporter.willSave(question.request.device)
+        try await reporter.willSave(question.request.device)
         do {
             let userInfo = try draft.userInfo.read()
             // A failure means that the node no longer waits.
@@ -213,6 +182,5 @@ struct OfferRun: Sendable {
         } catch {
             await question.fail(HandoffError(.documentUnreadable, error.message))
         }
-        try await told
     }
 }

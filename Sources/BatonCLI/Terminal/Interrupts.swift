@@ -3,63 +3,38 @@
 import BatonEventLoop
 import Glibc
 
-/// Calls a handler for the signals that ask the command to stop, for as long as this object lives.
+/// Calls a handler for the signals that ask the command to stop.
 ///
-/// The newest object for a signal gets it. Without one, the signal has its usual effect. A signal that the process
-/// ignores since its start (`nohup`) stays ignored. A second signal ends the process at once: a user who presses ^C
-/// twice does not want to wait.
-final class Interrupts: Sendable {
+/// Without a handler, a signal that was ever watched ends the process. That is why a second signal ends it at once: a
+/// user who presses ^C twice does not want to wait. A signal that the process ignores since its start (`nohup`) stays
+/// ignored.
+enum Interrupts {
     /// Kept: when a queue goes, Dispatch wakes the process once a second from then on (see `GlobalPool`).
     private static let loop = EventLoop(name: "signals")
     /// One for each signal that was ever watched. It stays, because a signal that Dispatch has watched never gets its
     /// default effect back.
     private static let sources = Lock<[Int32: SignalSource]>([:])
-    /// What the objects that live do, the newest last.
-    private static let living = Lock<[Entry]>([])
+    private static let handling = Lock<(signals: [Int32], handler: @Sendable () -> Void)?>(nil)
 
-    private struct Entry: Sendable {
-        let owner: ObjectIdentifier
-        let signals: [Int32]
-        let handle: @Sendable (Int32) -> Void
-    }
-
-    private init() {}
-
-    deinit {
-        let owner = ObjectIdentifier(self)
-        Self.living.withLock { $0.removeAll { $0.owner == owner } }
-    }
-
-    /// - Parameter handler: called with the first signal, and with each `SIGTSTP`, on a queue of its own.
-    static func watch(
-        _ signals: [Int32] = [SIGINT, SIGTERM], handler: @escaping @Sendable (Int32) -> Void
-    ) async -> Interrupts {
-        let interrupts = Interrupts()
-        let isFirst = Lock(true)
-        let entry = Entry(owner: ObjectIdentifier(interrupts), signals: signals) { signal in
-            let goesOn = isFirst.withLock { isFirst in
-                defer { isFirst = false }
-                return isFirst || signal == SIGTSTP
-            }
-            guard goesOn else { _exit(ExitStatus.interrupted.rawValue) }
-            handler(signal)
-        }
-        living.withLock { $0.append(entry) }
+    /// Replaces the handler.
+    ///
+    /// - Parameter handler: called with the first signal, on a queue of its own.
+    static func watch(_ signals: [Int32] = [SIGINT, SIGTERM], handler: @escaping @Sendable () -> Void) async {
+        handling.withLock { $0 = (signals, handler) }
         for signal in signals where sources.withLock({ $0[signal] == nil }) && !SignalSource.isIgnored(signal) {
             let source = await SignalSource.watch(signal, on: loop) { take(signal) }
             sources.withLock { $0[signal] = source }
         }
-        return interrupts
     }
 
+    /// Removes the handler.
+    static func stop() { handling.withLock { $0 = nil } }
+
     private static func take(_ signal: Int32) {
-        if let newest = living.withLock({ $0.last { $0.signals.contains(signal) } }) {
-            newest.handle(signal)
-        } else if signal == SIGTSTP {
-            kill(getpid(), SIGSTOP)
-        } else {
+        guard let (signals, handler) = handling.withLock({ $0.take() }), signals.contains(signal) else {
             _exit(ExitStatus.interrupted.rawValue)
         }
+        handler()
     }
 }
 
@@ -77,12 +52,14 @@ final class Cancellation: Sendable {
 
     var isRequested: Bool { state.withLock { $0.isRequested } }
 
-    func request() {
+    /// - Returns: whether there was an action.
+    @discardableResult func request() -> Bool {
         let action = state.withLock { state in
             state.isRequested = true
             return state.action.take()
         }
         action?()
+        return action != nil
     }
 
     /// Sets the action; `nil` for none. It runs once, and at once if the end was requested before.

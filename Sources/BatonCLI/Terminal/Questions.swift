@@ -78,15 +78,16 @@ enum HiddenInput {
         settings.c_lflag |= tcflag_t(ECHONL)
         let hidden = settings
 
-        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP, SIGQUIT]) { _ in
+        await Interrupts.watch([SIGINT, SIGTERM, SIGHUP, SIGQUIT]) {
             restore(shown)
             Output.say("")
             _exit(ExitStatus.interrupted.rawValue)
         }
-        let suspending = await Interrupts.watch([SIGTSTP]) { _ in }
+        let suspending = signal(SIGTSTP, SIG_IGN)
         defer {
             restore(shown)
-            withExtendedLifetime((interrupts, suspending)) {}
+            Interrupts.stop()
+            signal(SIGTSTP, suspending)
         }
         restore(hidden)
         Output.prompt(question)

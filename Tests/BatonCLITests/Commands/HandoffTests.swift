@@ -461,21 +461,6 @@ struct HandoffTests {
         #expect(events[4]["id"] == .string(String(repeating: "04", count: 16)))
     }
 
-    @Test("an offer that every node stops of is given up")
-    func offerThatNodesStopOf() async throws {
-        let offers = Mutex(0)
-        let node = try ScriptedNode { request, stream, connection in
-            guard case .offer = request else { throw HandoffError(.unsupported, "not in this script") }
-            offers.withLock { $0 += 1 }
-            try await stream.respond(.offer(.with { $0.activityID = Data(count: 16) }))
-            await connection.close()
-        }
-        let result = try await BuiltCommand.run(["offer", "--type", "org.example.a"], home: node.folder)
-        #expect(result.status == ExitStatus.noNode.rawValue, "\(result.errors)")
-        #expect(result.errors.contains("soon after it was given this offer"))
-        #expect(offers.withLock { $0 } == OfferRun.lossLimit)
-    }
-
     @Test("^C ends an offer whose document the node still looks at, and closes the connection that it was asked by")
     func interruptedLook() async throws {
         let looking = Mutex(false)
