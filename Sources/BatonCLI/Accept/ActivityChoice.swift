@@ -10,18 +10,11 @@ struct ActivityChoice: Sendable {
     /// A device's name, or the beginning of its id.
     var device: String?
 
-    enum Outcome: Equatable {
-        case none
-        case one(ListedActivity)
-        case several([ListedActivity])
-    }
-
-    func pick(from activities: [ListedActivity]) -> Outcome {
+    /// The activities that may be meant; one if the command line says which.
+    func pick(from activities: [ListedActivity]) -> [ListedActivity] {
         let matching = matches(in: activities)
-        guard let first = matching.first else { return .none }
-        if matching.count == 1 { return .one(first) }
-        guard isLatest else { return .several(matching) }
-        return .one(matching.reduce(first) { $1.since > $0.since ? $1 : $0 })
+        guard isLatest, let newest = matching.max(by: { $0.since < $1.since }) else { return matching }
+        return [newest]
     }
 
     func matches(in activities: [ListedActivity]) -> [ListedActivity] {

@@ -19,44 +19,42 @@ struct ActivityFinder {
 
     /// - Parameter waiting: the longest time to wait for a match; `nil` to look once.
     func find(waiting: Duration?) async throws -> Found {
-        var known = Known()
-        if let waiting {
-            known.activities = try await watch(for: waiting)
-            // Only a list says why there is nothing. A watch does not.
-            if choice.pick(from: known.activities) == .none { known = try await list() }
-        } else {
-            known = try await list()
-        }
-        switch choice.pick(from: known.activities) {
-        case .none:
-            let withheld = choice.matches(in: known.withheld.map(\.activity))
-            if let first = known.withheld.first(where: { withheld.contains($0.activity) }) { throw first.reason }
-            throw choice.nothingFound(among: known.activities, gone: known.gone, waited: waiting)
-        case .one(let activity): return Found(activity: activity, isNamed: choice.name != nil)
-        case .several(let activities): return Found(activity: try await ask(activities), isNamed: true)
-        }
+        if let waiting, let found = try await choose(among: try await watch(for: waiting)) { return found }
+        // Only a list says why there is nothing. A watch does not.
+        let (activities, withheld, gone) = try await list()
+        if let found = try await choose(among: activities) { return found }
+        let matching = choice.matches(in: withheld.map(\.activity))
+        if let first = withheld.first(where: { matching.contains($0.activity) }) { throw first.reason }
+        throw choice.nothingFound(among: activities, gone: gone, waited: waiting)
     }
 
-    private struct Known {
-        var activities: [ListedActivity] = []
-        /// Activities that the accept policy refuses, or that only applications with Handoff switched off continue.
-        var withheld: [(activity: ListedActivity, reason: CommandError)] = []
+    private func choose(among activities: [ListedActivity]) async throws -> Found? {
+        let matching = choice.pick(from: activities)
+        guard matching.count > 1 else {
+            return matching.first.map { Found(activity: $0, isNamed: choice.name != nil) }
+        }
+        return Found(activity: try await ask(matching), isNamed: true)
+    }
+
+    /// - Returns: also the activities that the accept policy refuses, or that only applications with Handoff switched
+    ///   off continue.
+    private func list() async throws -> (
+        activities: [ListedActivity], withheld: [(activity: ListedActivity, reason: CommandError)],
+        gone: [ListedActivity]
+    ) {
+        var (activities, withheld) = ([ListedActivity](), [(activity: ListedActivity, reason: CommandError)]())
         var gone: [ListedActivity] = []
-    }
-
-    private func list() async throws -> Known {
-        var known = Known()
         for try await listing in try await client.activities(withRefused: true) where listing.hasActivity {
             let activity = ListedActivity(listing)
             if listing.change == .removed {
-                known.gone.append(activity)
+                gone.append(activity)
             } else if let reason = Self.withholding(listing, activity) {
-                known.withheld.append((activity, reason))
+                withheld.append((activity, reason))
             } else {
-                known.activities.append(activity)
+                activities.append(activity)
             }
         }
-        return known
+        return (activities, withheld, gone)
     }
 
     private static func withholding(_ listing: WireActivityListing, _ activity: ListedActivity) -> CommandError? {
@@ -91,7 +89,7 @@ struct ActivityFinder {
                     }
                     // The present ones arrive one by one: a decision before would choose the first of several.
                     guard isComplete else { continue }
-                    guard choice.pick(from: seen) == .none else { return seen }
+                    guard choice.pick(from: seen).isEmpty else { return seen }
                     if listing.change == .listed { Output.say("waiting for up to \(limit) for an activity; ^C ends") }
                 }
                 throw CommandError(.noNode, "the node has stopped; start `baton node` and try again")

@@ -267,16 +267,16 @@ struct ActivityChoiceTests {
     @Test("by prefix, by device, the newest")
     func choices() {
         let all = Self.all
-        #expect(ActivityChoice().pick(from: []) == .none)
-        #expect(ActivityChoice().pick(from: [all[0]]) == .one(all[0]))
-        #expect(ActivityChoice().pick(from: all) == .several(all))
-        #expect(ActivityChoice(isLatest: true).pick(from: all) == .one(all[1]))
-        #expect(ActivityChoice(name: ActivityName(text: "AA")).pick(from: all) == .one(all[0]))
-        #expect(ActivityChoice(name: ActivityName(text: "a")).pick(from: all) == .several([all[0], all[1]]))
-        #expect(ActivityChoice(name: ActivityName(text: "c")).pick(from: all) == .none)
-        #expect(ActivityChoice(device: "laptop").pick(from: all) == .several([all[0], all[2]]))
-        #expect(ActivityChoice(isLatest: true, device: "LAPTOP").pick(from: all) == .one(all[2]))
-        #expect(ActivityChoice(device: "phonei").pick(from: all) == .one(all[1]))
+        #expect(ActivityChoice().pick(from: []) == [])
+        #expect(ActivityChoice().pick(from: [all[0]]) == [all[0]])
+        #expect(ActivityChoice().pick(from: all) == all)
+        #expect(ActivityChoice(isLatest: true).pick(from: all) == [all[1]])
+        #expect(ActivityChoice(name: ActivityName(text: "AA")).pick(from: all) == [all[0]])
+        #expect(ActivityChoice(name: ActivityName(text: "a")).pick(from: all) == [all[0], all[1]])
+        #expect(ActivityChoice(name: ActivityName(text: "c")).pick(from: all) == [])
+        #expect(ActivityChoice(device: "laptop").pick(from: all) == [all[0], all[2]])
+        #expect(ActivityChoice(isLatest: true, device: "LAPTOP").pick(from: all) == [all[2]])
+        #expect(ActivityChoice(device: "phonei").pick(from: all) == [all[1]])
     }
 
     @Test("By title: an id counts before a title, a whole title before the beginning of one")
