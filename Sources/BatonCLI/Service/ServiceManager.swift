@@ -3,6 +3,7 @@
 import BatonEventLoop
 import Glibc
 import Logging
+import SystemPackage
 
 /// Notifies systemd, as sd_notify(3) describes: by one datagram to the socket that `NOTIFY_SOCKET` names.
 ///
@@ -10,29 +11,16 @@ import Logging
 enum ServiceManager {
     /// Sends a state such as `READY=1`. Without a service manager it does nothing.
     ///
-    /// - Parameter path: the manager's socket, as `NOTIFY_SOCKET` names it: an absolute path, or a name in Linux's
-    ///   abstract namespace, which begins with `@`.
+    /// - Parameter path: the manager's socket, as `NOTIFY_SOCKET` names it. A name in Linux's abstract namespace (`@`),
+    ///   which no user's manager has, is passed over.
     static func notify(_ state: String, socket path: String?) {
-        guard let path else { return }
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        var name = Array(path.utf8)
-        guard name.first == UInt8(ascii: "/") || name.first == UInt8(ascii: "@"),
-            name.count < MemoryLayout.size(ofValue: address.sun_path)
-        else { return }
-        if name[0] == UInt8(ascii: "@") { name[0] = 0 }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
-        // The length of an abstract name is explicit. A path ends with a zero byte.
-        let length = MemoryLayout<sa_family_t>.size + name.count + (name[0] == 0 ? 0 : 1)
-
+        guard let path, path.hasPrefix("/") else { return }
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return }
         defer { _ = close(descriptor) }
         let bytes = Array(state.utf8)
-        withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                _ = sendto(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL), $0, socklen_t(length))
-            }
+        try? SocketAddress.unix(FilePath(path)).withSystemAddress {
+            _ = sendto(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL), $0, $1)
         }
     }
 }

@@ -171,6 +171,7 @@ extension OfferedActivity {
     /// Refuses user info that is too large for a handoff, or made to cost its reader more than its writer.
     ///
     /// - Returns: the user info as it travels.
+    @discardableResult
     static func requireFitting(_ userInfo: WireDictionaryValue) throws(HandoffError) -> [UInt8] {
         try userInfo.requireCheapKeys()
         guard let encoded: [UInt8] = try? userInfo.serializedBytes() else {
