@@ -155,8 +155,8 @@ package enum AccountKeyError: Error, Equatable, CustomStringConvertible {
         case .wrongPrefix:
             "this is not an account key: one begins with baton1, as `baton account create` printed it"
         case .mistyped:
-            "mistyped: compare it with the original, which has \(AccountKey.dataCount) characters behind baton1 and no b,"
-                + " i, o or 1 among them"
+            "mistyped: compare it with the original, which has \(AccountKey.dataCount) characters behind baton1 and"
+                + " no b, i, o or 1 among them"
         case .unknownVersion(let version):
             "this account key has version \(version), which this program does not know; install a newer Baton here"
         }

@@ -3,7 +3,8 @@
 /// The values of build variables. A project's property lists have them as `$(NAME)` or `${NAME}`, and Xcode replaces
 /// them when it builds.
 ///
-/// The modifier `rfc1034identifier` may follow the name: `$(PRODUCT_NAME:rfc1034identifier)`. A value is taken as it is.
+/// The modifier `rfc1034identifier` may follow the name: `$(PRODUCT_NAME:rfc1034identifier)`. A value is taken as it
+/// is.
 package struct BuildVariables: Sendable, Hashable {
     /// The most bytes that a text may become.
     static let sizeBound = 64 << 10

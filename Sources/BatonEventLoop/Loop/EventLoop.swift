@@ -80,7 +80,8 @@ package final class EventLoop: SerialExecutor {
         await withCheckedContinuation { continuation in execute { continuation.resume() } }
     }
 
-    /// The watches of this loop's descriptors and its timers, made at the first use with three descriptors of their own.
+    /// The watches of this loop's descriptors and its timers, made at the first use with three descriptors of their
+    /// own.
     ///
     /// - Throws: `outOfResources` if no descriptors are free for that.
     func poll() throws(SocketError) -> ReadinessPoll {
