@@ -72,8 +72,14 @@ extension Handoff.Plan {
         if let deciding, deciding.action == .refuse { throw HandoffError(refusedBy: deciding) }
         guard let rule, deciding != rule else { return }
         try rule.require(type: nil, size: size)
+        guard let deciding else {
+            throw HandoffError(
+                .refused, "\(origin.name) is reached over another network than the rule in line \(rule.line) is about")
+        }
         throw HandoffError(
-            .refused, "as \(origin.name) is reached now, another rule decides than that in line \(rule.line), or none")
+            .refused,
+            "as \(origin.name) is reached now, another rule decides than that in line \(rule.line). Line"
+                + " \(deciding.line): \(deciding)")
     }
 
     /// The size that a document counts for: what was listed if the user accepts it, and all that is in it for a rule.
