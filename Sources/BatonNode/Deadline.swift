@@ -15,8 +15,8 @@ import BatonTransport
 ///   - device: the name of the device that did not answer; empty where it is an application of this device.
 ///   - late: called before the operation is cancelled, such as to tell the other side why. Every result of the
 ///     operation counts as late from then on.
-///   - file: with `line`, the call. While ``AbandonedOperations/bound`` operations of it are abandoned, it fails at
-///     once.
+///   - file: with `line`, the call, or what hangs apart from others. While ``AbandonedOperations/bound`` operations of
+///     it are abandoned, it fails at once.
 func withDeadline<Value: Sendable>(
     _ duration: Duration, _ what: String, device: String = "", late: @escaping @Sendable () async -> Void = {},
     file: String = #fileID, line: UInt = #line, _ operation: @escaping @Sendable () async throws -> Value

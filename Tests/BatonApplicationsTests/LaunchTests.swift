@@ -334,4 +334,20 @@ struct OpeningTests {
         #expect(kill(process, 0) == 0)
         kill(process, SIGKILL)
     }
+
+    @Test("the browser's name is that of its desktop entry")
+    func browser() async throws {
+        let desk = try Desk()
+        #expect(await desk.launcher(system: false).defaultBrowserName() == nil)
+        let data = desk.folder.path + "/data"
+        try desk.folder.write(
+            "[Desktop Entry]\nType=Application\nName=Monkey\nExec=m\n", to: "data/applications/m.desktop")
+        let environment = ["XDG_DATA_DIRS": data]
+        try desk.folder.program("bin/xdg-mime", "[ \"$*\" = 'query default x-scheme-handler/https' ] && echo m.desktop")
+        #expect(await desk.launcher(environment, system: false).defaultBrowserName() == "Monkey")
+        try desk.folder.program("bin/xdg-settings", "[ \"$*\" = 'get default-web-browser' ] && echo gone.desktop")
+        #expect(await desk.launcher(environment, system: false).defaultBrowserName() == "Monkey")
+        try desk.folder.program("bin/xdg-mime", "exit 1")
+        #expect(await desk.launcher(environment, system: false).defaultBrowserName() == nil)
+    }
 }

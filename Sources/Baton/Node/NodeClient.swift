@@ -220,29 +220,37 @@ package struct NodeClient: Sendable {
     ) async throws -> UInt64 {
         var version = Data()
         for piece in Self.pieces(of: range) {
-            let request = WireDocumentReadRequest.with {
-                $0.handoffID = .init(id)
-                $0.offset = piece.lowerBound
-                $0.length = UInt64(piece.count)
-                $0.path = .init(path)
-                $0.version = version
-            }
-            let (response, stream) = try await connection.request(.documentRead(request))
-            await stream.finish()
-            guard case .documentRead(let answer) = response else { throw HandoffError.unexpectedAnswer }
-            version = answer.version
-            var count = 0
-            do {
+            var count: UInt64 = 0
+            func read() async throws {
+                let request = WireDocumentReadRequest.with {
+                    $0.handoffID = .init(id)
+                    $0.offset = piece.lowerBound + count
+                    $0.length = UInt64(piece.count) - count
+                    $0.path = .init(path)
+                    $0.version = version
+                }
+                let (response, stream) = try await connection.request(.documentRead(request))
+                await stream.finish()
+                guard case .documentRead(let answer) = response else { throw HandoffError.unexpectedAnswer }
+                version = answer.version
                 var buffer = try await stream.read()
                 while let read = buffer {
                     try read.withBytes(take)
-                    count += read.count
+                    count += UInt64(read.count)
                     buffer = try await stream.read(reusing: read)
+                }
+            }
+            do {
+                do {
+                    try await read()
+                } catch let error as TransportError where error.code == .reset(.sourceChanged) {
+                    // Another file of the folder may have changed. Only bytes of the same version come now.
+                    try await read()
                 }
             } catch let error as TransportError {
                 throw HandoffError(error)
             }
-            if count < piece.count { return piece.lowerBound + UInt64(count) - range.lowerBound }
+            if count < piece.count { return piece.lowerBound + count - range.lowerBound }
         }
         return range.upperBound - range.lowerBound
     }

@@ -115,6 +115,7 @@ struct AcceptRun: Sendable {
     }
 
     private func pumpStream() async throws {
+        interruption.cancellation.setAction { [client] in Task { await client.close() } }
         let stream = try await client.openContinuationStream(ofHandoff: handoff.id)
         let pumping = Task { try await StreamPump(stream).run() }
         interruption.cancellation.setAction { [handoff] in

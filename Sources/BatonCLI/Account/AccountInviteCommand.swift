@@ -83,6 +83,8 @@ private struct InvitationDialogue {
     private var isAsking = false
     /// Whether the digits were right, so that nobody is needed here any more.
     private var isRight = false
+    /// Whether other digits than a joiner's were typed.
+    private var hadWrongDigits = false
 
     init(_ server: InvitationServer, _ announcement: InvitationDiscovery, in account: AccountID) {
         self.server = server
@@ -180,6 +182,7 @@ private struct InvitationDialogue {
             Output.prompt(Self.request)
             isAsking = true
         case .wrong(let left):
+            hadWrongDigits = true
             Output.prompt("Those are not its digits. \(Self.tries(left)): ")
         case .lost(let left):
             endLine()
@@ -212,10 +215,11 @@ private struct InvitationDialogue {
     private func failure(_ reason: PairingEnd) -> CommandError {
         switch reason {
         case .digits:
+            let suspicion = hadWrongDigits ? "; if you mistyped nothing, somebody may be in the middle" : ""
             return CommandError(
                 .refused,
-                "three tries failed, so this invitation is over; if you mistyped nothing, somebody may be in the"
-                    + " middle: invite again, or join with the account key")
+                "three tries failed, so this invitation is over\(suspicion): invite again, or join with the account key"
+            )
         case .time:
             return .failed("nobody joined within 10 minutes: run `baton account invite` again")
         default:

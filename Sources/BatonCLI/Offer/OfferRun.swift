@@ -12,6 +12,10 @@ import SwiftProtobuf
 struct OfferRun: Sendable {
     /// The time to wait for the next node: 10 minutes. Other devices wait as long for a document to go on.
     static let patience = Duration.seconds(600)
+    /// The number of nodes in a row that may stop soon after they got the offer: 5. The offer may be the cause.
+    static let lossLimit = 5
+    /// The time within which a node stops soon: 10 s.
+    private static let soon = Duration.seconds(10)
     /// The time that the node has to confirm the withdrawal: 3 s.
     private static let withdrawDeadline = Duration.seconds(3)
 
@@ -37,11 +41,19 @@ struct OfferRun: Sendable {
         // The end of the terminal ends the offer as well: nobody could see or stop it any more.
         await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { [cancellation] in cancellation.request() }
         var lost: (id: [UInt8], time: ContinuousClock.Instant)?
+        var losses = 0
         while true {
+            let start = ContinuousClock.now
             switch try await NodeAccess.closing(client, { try await offer(at: $0, again: lost != nil) }) {
             case .withdrawn: return
             case .lost(let id):
                 lost = (id, .now)
+                losses = .now - start < Self.soon ? losses + 1 : 0
+                guard losses < Self.lossLimit else {
+                    throw CommandError(
+                        .noNode, "the node has stopped \(losses) times soon after it was given this offer; see what it"
+                            + " says itself")
+                }
                 try await reporter.nodeLost()
             case .refused: break
             }

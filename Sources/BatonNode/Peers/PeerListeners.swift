@@ -24,7 +24,8 @@ final class PeerListeners {
         var period: Int
         /// Where the machine could be reached when its periods began.
         var addresses: Set<NetworkAddress>
-        var until: Instant?
+        /// Closes it some time after its last period; nil during that.
+        var end: Timer?
 
         /// Whether the machine with these addresses is still in the network where its periods began.
         func isWhere(_ present: Set<NetworkAddress>) -> Bool {
@@ -36,15 +37,13 @@ final class PeerListeners {
     private let grace: Duration
     private let logger: Logger
     private let open: @Sendable () throws(SocketError) -> Listener
-    /// That of the present period comes last, and has no end yet. None once closed.
+    /// That of the present period comes last. None once closed.
     private var listeners: [Entry]
     /// The number of the present period.
     private var period = 0
     /// The port in the advertisements of the present period; after the end, of the last one.
     private(set) var port: UInt16
     private var onAccept: (@Sendable (Socket) -> Void)?
-    /// Armed for the first listener whose time ends. Made when there is one.
-    private var expiry: Timer?
 
     /// Listens for the first period; nobody is accepted yet.
     ///
@@ -90,12 +89,14 @@ final class PeerListeners {
         period += 1
         do throws(SocketError) {
             let fresh = try open()
-            listeners[last].until = .now + grace
+            let old = listeners[last].listener
+            let end = Timer { [weak self] in self?.close { $0.listener === old } }
+            end.schedule(after: grace)
+            listeners[last].end = end
             listeners.append(Entry(listener: fresh, period: period, addresses: addresses))
             port = fresh.localAddress.port ?? 0
             if let onAccept { start(fresh, onAccept) }
             close { $0.period <= period - Self.bound || !$0.isWhere(addresses) }
-            armExpiry()
         } catch {
             listeners[last].period = period
             listeners[last].addresses = addresses
@@ -108,24 +109,8 @@ final class PeerListeners {
         listeners.removeAll(where: isOver)
     }
 
-    private func armExpiry() {
-        guard let until = listeners.first?.until else { return }
-        let expiry = expiry ?? Timer { [weak self] in self?.expire() }
-        self.expiry = expiry
-        expiry.schedule(at: until.nanoseconds)
-    }
-
-    /// Closes those whose time is over.
-    private func expire() {
-        let now = Instant.now
-        close { $0.until.map { $0 <= now } ?? false }
-        armExpiry()
-    }
-
     /// Stops listening, for good. Idempotent.
     func close() {
-        expiry?.cancel()
-        expiry = nil
         close { _ in true }
     }
 }

@@ -227,10 +227,12 @@ final class AutomaticAcceptance {
     }
 
     /// Opens the folder of a rule. Waits no longer than ``HandoffDeadlines/opening``. If the folder hangs, each try
-    /// leaves a thread behind, until ``AbandonedOperations/bound`` of them wait.
+    /// leaves a thread behind, until ``AbandonedOperations/bound`` of this folder wait.
     private func open(_ place: FilePath) async throws(HandoffError) -> DestinationFolder {
         let what = "the folder '\(NameDisplay.escaped(place.bytes))' did not open"
-        return try await withDeadline(deadlines.opening, what) { [openDestination] in try await openDestination(place) }
+        return try await withDeadline(deadlines.opening, what, file: place.string) { [openDestination] in
+            try await openDestination(place)
+        }
     }
 
     /// - Returns: whether the handoff came to a good end.

@@ -59,7 +59,6 @@ package actor Connection {
     private let socket: Socket
     /// Made by ``start()``, because its handler refers to this actor.
     private var timer: Timer?
-    private var armedDeadline: Instant?
     /// The deadline of a connection that closes or lingers. It keeps the connection alive for that time.
     private var closing: Timer?
     let arrivalWaiters = WaiterList()
@@ -316,17 +315,13 @@ package actor Connection {
 
     func armTimer() {
         guard let deadline = session.nextTimeout() else {
-            armedDeadline = nil
             timer?.cancel()
             return
         }
-        guard deadline != armedDeadline else { return }
-        armedDeadline = deadline
         timer?.schedule(at: deadline.nanoseconds)
     }
 
     private func timerFired() {
-        armedDeadline = nil
         session.handleTimeout(now: .now)
         handleEvents()
         flush()

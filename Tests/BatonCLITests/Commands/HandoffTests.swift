@@ -461,6 +461,43 @@ struct HandoffTests {
         #expect(events[4]["id"] == .string(String(repeating: "04", count: 16)))
     }
 
+    @Test("an offer that every node stops of is given up")
+    func offerThatNodesStopOf() async throws {
+        let offers = Mutex(0)
+        let node = try ScriptedNode { request, stream, connection in
+            guard case .offer = request else { throw HandoffError(.unsupported, "not in this script") }
+            offers.withLock { $0 += 1 }
+            try await stream.respond(.offer(.with { $0.activityID = Data(count: 16) }))
+            await connection.close()
+        }
+        let result = try await BuiltCommand.run(["offer", "--type", "org.example.a"], home: node.folder)
+        #expect(result.status == ExitStatus.noNode.rawValue, "\(result.errors)")
+        #expect(result.errors.contains("soon after it was given this offer"))
+        #expect(offers.withLock { $0 } == OfferRun.lossLimit)
+    }
+
+    @Test("A read that ends because something else has changed goes on, with bytes of the same version only")
+    func readAgain() async throws {
+        let requests = Mutex<[WireDocumentReadRequest]>([])
+        let node = try ScriptedNode { request, stream, _ in
+            guard case .documentRead(let read) = request else { throw HandoffError(.unsupported, "not in this script") }
+            let number = requests.withLock { requests in
+                requests.append(read)
+                return requests.count
+            }
+            try await stream.respond(.documentRead(.with { $0.version = Data([7]) }))
+            if number == 1 { return await stream.reset(.sourceChanged) }
+            _ = try await stream.write(Buffer(copying: [1, 2, 3]))
+            await stream.finish()
+        }
+        let client = try await NodeClient.connect(to: node.home)
+        var bytes: [UInt8] = []
+        let count = try await client.readDocument(0..<3, ofHandoff: [], ofFile: []) { bytes += $0 }
+        #expect(count == 3 && bytes == [1, 2, 3])
+        #expect(requests.withLock { $0.map(\.version) } == [Data(), Data([7])])
+        await client.close()
+    }
+
     @Test("^C ends an offer whose document the node still looks at, and closes the connection that it was asked by")
     func interruptedLook() async throws {
         let looking = Mutex(false)
