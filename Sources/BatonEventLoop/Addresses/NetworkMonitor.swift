@@ -133,8 +133,8 @@ package final class NetworkMonitor: Sendable {
     }
 
     private func compare() {
-        // Without a free descriptor, the addresses are listed at the next notification.
-        guard let current = try? InterfaceAddress.current(includingLoopback: true) else { return }
+        // A descriptor may be free in a moment.
+        guard let current = try? InterfaceAddress.current(includingLoopback: true) else { return scheduleComparison() }
         let handler = state.withLock { state -> (@Sendable ([InterfaceAddress]) -> Void)? in
             guard state.onChange != nil, Set(current) != Set(state.addresses) else { return nil }
             state.addresses = current

@@ -139,12 +139,8 @@ package final class Listener: Sendable {
             guard let descriptor = state.descriptor, state.source == nil else { return }
             let source = ReadinessSource(
                 descriptor, in: poll, onReadable: { [weak self] in self?.acceptBatch(onAccept, onTrouble) })
-            let recovery = Timer(on: loop) { [weak self] in self?.resume(onTrouble) }
-            // Dispatch opens a descriptor when the first timer of the process is armed. This does it before descriptors
-            // run out.
-            recovery.schedule(after: Self.backOffTime)
             state.source = source
-            state.recovery = recovery
+            state.recovery = Timer(on: loop) { [weak self] in self?.resume(onTrouble) }
             do throws(SocketError) {
                 try source.resume()
             } catch {
