@@ -153,6 +153,7 @@ struct ContinuingTests {
         _ = try await stage.node.ask(.announcement(1))
         _ = try await stage.node.ask(.failure(1, .cancelled))
         _ = try await stage.node.ask(.failure(1, .connectionLost))
+        try await eventually("told of the first") { recorder.failures.value.count == 1 }
         _ = try await stage.node.ask(.announcement(2))
         _ = try await stage.node.ask(.failure(2, .connectionLost))
         try await eventually("told") { recorder.failures.value.count == 2 }
