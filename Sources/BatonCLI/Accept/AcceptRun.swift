@@ -51,7 +51,7 @@ struct AcceptRun: Sendable {
                     .noNode, "the node has stopped; start `baton node` and accept it again")
             }
             guard let event else {
-                throw CommandError.failed("the node ended the handoff without saying how; see what it says itself")
+                throw CommandError.failed("the node ended the handoff without saying how; see `baton node log`")
             }
             if try await handle(event, &outcome) {
                 if isStream { try await pumpStream() }

@@ -51,8 +51,8 @@ struct OfferRun: Sendable {
                 losses = .now - start < Self.soon ? losses + 1 : 0
                 guard losses < Self.lossLimit else {
                     throw CommandError(
-                        .noNode, "the node has stopped \(losses) times soon after it was given this offer; see what it"
-                            + " says itself")
+                        .noNode,
+                        "the node has stopped \(losses) times soon after it was given this offer; see `baton node log`")
                 }
                 try await reporter.nodeLost()
             case .refused: break
