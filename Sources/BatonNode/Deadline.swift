@@ -13,16 +13,18 @@ import BatonTransport
 ///   - duration: how long it may take.
 ///   - what: completes the sentence "… did not … in N s", such as "the application did not answer".
 ///   - device: the name of the device that did not answer; empty where it is an application of this device.
+///   - target: what the operation waits for, such as a folder; empty where all operations of a call wait for the same.
 ///   - late: called before the operation is cancelled, such as to tell the other side why. Every result of the
 ///     operation counts as late from then on.
-///   - file: with `line`, the call, or what hangs apart from others. While ``AbandonedOperations/bound`` operations of
-///     it are abandoned, it fails at once.
+///   - file: with `line`, the call. While ``AbandonedOperations/bound`` of its operations on a target are abandoned, it
+///     fails at once.
 func withDeadline<Value: Sendable>(
-    _ duration: Duration, _ what: String, device: String = "", late: @escaping @Sendable () async -> Void = {},
-    file: String = #fileID, line: UInt = #line, _ operation: @escaping @Sendable () async throws -> Value
+    _ duration: Duration, _ what: String, device: String = "", target: String = "",
+    late: @escaping @Sendable () async -> Void = {}, file: String = #fileID, line: UInt = #line,
+    _ operation: @escaping @Sendable () async throws -> Value
 ) async throws(HandoffError) -> Value {
     let failure = HandoffError(.timedOut, "\(what) within \(duration.components.seconds) s", device: device)
-    let (call, abandoned) = ("\(file):\(line)", AbandonedOperations.shared)
+    let (call, abandoned) = ("\(file):\(line) \(target)", AbandonedOperations.shared)
     guard abandoned.hasRoom(for: call) else { throw failure }
     let (outcome, hasEnded) = (FirstResult<Result<Value, any Error>?>(), FirstResult<Bool>())
     // A task of its own inherits no executor.
@@ -76,8 +78,8 @@ func running<Value: Sendable>(
 
 /// Counts the operations that go on after their deadline.
 ///
-/// Each call of ``withDeadline(_:_:device:late:file:line:_:)`` in the source has a count of its own. So a shared folder
-/// that hangs stops only the operations that need it.
+/// Each call of ``withDeadline(_:_:device:target:late:file:line:_:)`` in the source has a count of its own for each
+/// target. So a shared folder that hangs stops only the operations that need it.
 final class AbandonedOperations: Sendable {
     /// Abandoned operations of one call from which on no further one is begun. Each keeps what it has captured until it
     /// ends. Default 32.
@@ -87,7 +89,7 @@ final class AbandonedOperations: Sendable {
 
     static let shared = AbandonedOperations()
 
-    /// By file and line of the call. The end of an operation may be counted before its abandonment.
+    /// By file and line of the call, and target. The end of an operation may be counted before its abandonment.
     private let counts = Lock<[String: Int]>([:])
 
     /// The number of operations of all calls that go on now.

@@ -292,7 +292,8 @@ struct OpeningTests {
         let unnamed = try desk.folder.write("[Desktop Entry]", to: "hello")
         try desk.folder.program(
             "bin/xdg-mime",
-            "grep -q unknown \"$3\" && exit 1; [ \"$1 $2\" = 'query filetype' ] || exit 2; grep -q silent \"$3\" && exit; "
+            "grep -q unknown \"$3\" && exit 1; [ \"$1 $2\" = 'query filetype' ] || exit 2; "
+                + "grep -q silent \"$3\" && exit; "
                 + "grep -q generic \"$3\" && [ \"$XDG_CURRENT_DESKTOP\" != X-Generic ] && exit; "
                 + "grep -q Desktop \"$3\" && echo 'application/x-desktop; charset=us-ascii' || echo text/plain")
         try await desk.launcher().open(file: file)

@@ -113,7 +113,7 @@ package struct NodeClient: Sendable {
         return try await ask(.withdraw(request)) { if case .withdraw(let withdrawn) = $0 { withdrawn } else { nil } }
     }
 
-    /// What this device offers, sends, receives and keeps, in this order.
+    /// The activities and documents that this device offers, sends, receives and keeps, in this order.
     package func transfers() async throws(HandoffError) -> [WireTransferListing.OneOf_Kind] {
         let (response, stream) = try await connection.request(.transfers(WireTransfersRequest()))
         await stream.finish()

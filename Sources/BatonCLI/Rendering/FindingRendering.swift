@@ -25,7 +25,7 @@ enum FindingRendering {
         }
     }
 
-    /// What was not measured for the same reason shares a line.
+    /// Checks that were not made for the same reason share a line.
     private static func unmeasured(_ findings: [Finding], width: Int) -> [String] {
         let findings = findings.filter { $0.result == .notMeasured }
         var reasons: [String] = []

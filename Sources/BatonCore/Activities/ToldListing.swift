@@ -7,13 +7,13 @@ package protocol ListedLine: Sendable {
     /// Tells it from all other lines.
     var key: Key { get }
 
-    /// Whether who knows one of two lines of one key need not be told of the other.
+    /// Whether a watcher that knows the other line of this key need not be told of this one.
     func isTold(by other: Self) -> Bool
 }
 
-/// The listing as somebody who watches knows it. A value.
+/// The listing as a watcher knows it: a value.
 ///
-/// Who watches is told differences, and never a new list.
+/// A watcher is told differences, and never a new list.
 package struct ToldListing<Line: ListedLine>: Sendable {
     package enum Change: Sendable {
         case removed(Line)

@@ -47,8 +47,7 @@ final class EventSource: Sendable {
         source.activate()
     }
 
-    /// The queue on which Dispatch reports signals. Like a loop, it gets a thread of its own when it needs
-    /// one.
+    /// The queue on which Dispatch reports signals. Like a loop, it gets a thread of its own when it needs one.
     private static let messages = DispatchQueue(label: "baton.messages")
 
     deinit {

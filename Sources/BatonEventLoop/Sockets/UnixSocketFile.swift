@@ -17,8 +17,8 @@ final class UnixSocketFile: Sendable {
 
     /// Binds a fresh socket to a path and makes it listen.
     ///
-    /// - Throws: `addressInUse` if a program or another user has the file, `notFound` without the folder, `other` if the
-    ///   path is longer than 107 bytes or something else than a socket is there.
+    /// - Throws: `addressInUse` if a program or another user has the file, `notFound` without the folder, `other` if
+    ///   the path is longer than 107 bytes or something else than a socket is there.
     init(listeningOn descriptor: Int32, at path: FilePath, backlog: Int32) throws(SocketError) {
         let activity = "listening at \(path)"
         func check<Value>(_ result: Result<Value, Errno>) throws(SocketError) -> Value {

@@ -46,7 +46,7 @@ package enum ConfigurationFile {
     /// Reads the lines that say something: neither empty nor a comment, which begins with `#`. White space around them
     /// goes, also the CR of files that were written elsewhere.
     ///
-    /// - Parameter read: takes in the line of a number, from 1. What it throws gets the number.
+    /// - Parameter read: takes in the line of a number, from 1. An error that it throws gets the number.
     /// - Returns: the first mistake. The lines after it are read all the same.
     static func mistake(
         in content: [UInt8], read: (Int, String) throws(ConfigurationError) -> Void

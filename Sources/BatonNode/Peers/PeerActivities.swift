@@ -134,7 +134,7 @@ final class PeerActivities {
         if chosen == nil || isUnnamed, let asked = await ask(peer, for: .look, isNamed: true) {
             summaries = asked
             chosen = summaries.first { ActivityID($0.id) == id }
-            // What it advertises may be old. The next listing asks it as well.
+            // Its advertisement may be old. The next listing asks it as well.
             if chosen == nil { outdated[peer.device] = peer.news }
         }
         guard let chosen else { throw HandoffError(noLongerOfferedBy: peer.name, now: summaries.first) }

@@ -48,7 +48,7 @@ final class AutomaticAcceptance {
     private let takenPath: FilePath
     /// Documents to fetch.
     private let (turns, turn) = AsyncStream<Document>.makeStream()
-    /// What was taken, to be written down.
+    /// Lines of the file of taken activities, to be written.
     private let (lines, line) = AsyncStream<[String]>.makeStream(bufferingPolicy: .bufferingNewest(1))
     /// Each is logged once a minute at most, however often other devices announce.
     private var fullness = RateLimiter(capacity: 1, interval: .seconds(60))
@@ -230,7 +230,7 @@ final class AutomaticAcceptance {
     /// leaves a thread behind, until ``AbandonedOperations/bound`` of this folder wait.
     private func open(_ place: FilePath) async throws(HandoffError) -> DestinationFolder {
         let what = "the folder '\(NameDisplay.escaped(place.bytes))' did not open"
-        return try await withDeadline(deadlines.opening, what, file: place.string) { [openDestination] in
+        return try await withDeadline(deadlines.opening, what, target: place.string) { [openDestination] in
             try await openDestination(place)
         }
     }

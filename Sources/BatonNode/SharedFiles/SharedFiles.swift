@@ -13,7 +13,7 @@ import SystemPackage
 actor SharedFiles {
     /// How long a folder may take for an answer that nothing goes on without. A disk that sleeps is up by then.
     static let deadline = Duration.seconds(15)
-    /// The failure of a folder that hangs, for the sentence of ``withDeadline(_:_:device:late:file:line:_:)``.
+    /// The failure of a folder that hangs, for the sentence of ``withDeadline(_:_:device:target:late:file:line:_:)``.
     static let silence = "the shared folders did not answer"
 
     private nonisolated let executor: BlockingExecutor

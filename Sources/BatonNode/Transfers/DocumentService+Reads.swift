@@ -268,6 +268,7 @@ struct DocumentPart: Sendable {
     private(set) var chunks: Range<UInt64>
     /// Of the file.
     let version: FileVersion
+
     /// - Throws: `invalidRequest` for a folder and for a file that the document has not;
     ///   `documentChanged` for another version than is wanted, also if the file is gone.
     init(_ wanted: FileRange, of description: DocumentDescription) throws(HandoffError) {

@@ -83,7 +83,8 @@ enum HostilePrograms {
     /// ports. Prints `announced` after each round and `hit PORT` for each connection to one of the ports.
     static let spoofer =
         multicastDNS + """
-            own, text, real, host, ports = sys.argv[1], bytes.fromhex(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5:]
+            own, text, real, host = sys.argv[1], bytes.fromhex(sys.argv[2]), sys.argv[3], sys.argv[4]
+            ports = sys.argv[5:]
             traps = {}
             for port in ports:
                 trap = socket.create_server((own, int(port)))
@@ -94,7 +95,8 @@ enum HostilePrograms {
                     due = time.monotonic() + 0.5
                     for number, port in enumerate(ports):
                         here = record("trap.local", 1, socket.inet_aton(own))
-                        s.sendto(packet(instance("aaaabbbbccc" + "abcdefgh"[number], text, int(port), "trap.local") + [here]), GROUP)
+                        clone = instance("aaaabbbbccc" + "abcdefgh"[number], text, int(port), "trap.local")
+                        s.sendto(packet(clone + [here]), GROUP)
                         there = record(host + ".local", 1, socket.inet_aton(own))
                         s.sendto(packet(instance(real, text, int(port), "trap.local")[2:] + [here, there]), GROUP)
                     print("announced", flush=True)
