@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonEventLoop
 import Glibc
 
 /// The folders of a node and its applications: settings, state, and the local socket.
@@ -16,22 +17,28 @@ package struct Home: Sendable, Hashable {
     /// The folder of the local socket: 0700, and gone after a restart of the machine.
     package let runtimeFolder: String
 
-    /// The Unix-domain socket of the node: 0600. A path has at most 107 bytes (unix(7)), a `BATON_HOME` at most 91.
+    /// The Unix-domain socket of the node: 0600. At most 107 bytes (unix(7)), so that a `BATON_HOME` has at most 91.
     package var socketPath: String { runtimeFolder + "/node.socket" }
 
     /// Reads the folders from the environment.
     ///
     /// - Parameter environment: the process's environment.
-    /// - Throws: ``HomeError`` if it names no home or a relative one.
+    /// - Throws: ``HomeError`` if it names no home, a relative one, or one whose path is too long for a socket.
     package init(environment: [String: String]) throws(HomeError) {
         try self.init(environment: environment, runtimeFolders: "/run/user")
+        guard socketPath.utf8.count <= SocketAddress.longestUnixPath else {
+            let bound = SocketAddress.longestUnixPath
+            throw HomeError("the path \(socketPath) is longer than \(bound) bytes: set BATON_HOME to a shorter folder")
+        }
     }
 
     /// Does the same with another parent of the users' runtime folders, each named by the user's number.
     init(environment: [String: String], runtimeFolders: String) throws(HomeError) {
         func folder(_ name: String) throws(HomeError) -> String? {
             guard let value = environment[name], !value.isEmpty else { return nil }
-            guard value.hasPrefix("/") else { throw HomeError(variable: name, isRelative: true) }
+            guard value.hasPrefix("/") else {
+                throw HomeError("\(name) has to be an absolute path: set it to one that begins with /")
+            }
             return value.count > 1 && value.hasSuffix("/") ? String(value.dropLast()) : value
         }
         if let home = try folder("BATON_HOME") {
@@ -42,7 +49,9 @@ package struct Home: Sendable, Hashable {
         }
         func standard(_ name: String, beneathHome path: String) throws(HomeError) -> String {
             if let set = try folder(name) { return set + "/baton" }
-            guard let home = try folder("HOME") else { throw HomeError(variable: "HOME", isRelative: false) }
+            guard let home = try folder("HOME") else {
+                throw HomeError("HOME is not set: set it, or set BATON_HOME to a folder for Baton")
+            }
             return home + path + "/baton"
         }
         configurationFolder = try standard("XDG_CONFIG_HOME", beneathHome: "/.config")
@@ -65,12 +74,9 @@ package struct Home: Sendable, Hashable {
 
 /// An environment that names no usable home.
 package struct HomeError: Error, Sendable, CustomStringConvertible {
-    let variable: String
-    let isRelative: Bool
+    package let description: String
 
-    package var description: String {
-        isRelative
-            ? "\(variable) has to be an absolute path: set it to one that begins with /"
-            : "\(variable) is not set: set it, or set BATON_HOME to a folder for Baton"
+    init(_ description: String) {
+        self.description = description
     }
 }

@@ -51,4 +51,14 @@ struct HomeTests {
         let home = try Home(environment: ["BATON_HOME": "/a", "XDG_RUNTIME_DIR": "/b", "HOME": "/c"])
         #expect(home.socketPath == "/a/run/node.socket" && home.stateFolder == "/a/state")
     }
+
+    @Test("A home whose socket would have a path of more than 107 bytes is refused, with the way out")
+    func longHome() throws {
+        func home(_ length: Int) throws -> Home {
+            try Home(environment: ["BATON_HOME": "/" + String(repeating: "x", count: length - 1)])
+        }
+        #expect(try home(91).socketPath.utf8.count == 107)
+        let error = #expect(throws: HomeError.self) { try home(92) }
+        #expect(error?.description.contains("set BATON_HOME to a shorter folder") == true)
+    }
 }

@@ -6,7 +6,7 @@ import SystemPackage
 // Conversion to and from the kernel's `sockaddr`.
 extension SocketAddress {
     /// The length of a path in `sockaddr_un`, in bytes, without the terminating zero.
-    static let longestUnixPath = 107
+    package static let longestUnixPath = 107
 
     /// The family of its sockets: `AF_INET`, `AF_INET6` or `AF_UNIX`.
     var family: Int32 {
