@@ -176,12 +176,14 @@ package struct NodeClient: Sendable {
 
     /// Opens a stream to the application that offered the activity; bytes go both ways.
     ///
-    /// - Parameter id: names a handoff that was accepted with `streams`, or that the node gave to this application.
+    /// - Parameters:
+    ///   - id: names a handoff that was accepted with `streams`, or that the node gave to this application.
+    ///   - opened: gets the stream before the other device has answered. Resetting it ends the attempt.
     package func openContinuationStream(
-        ofHandoff id: [UInt8]
+        ofHandoff id: [UInt8], opened: (@Sendable (BatonTransport.Stream) -> Void)? = nil
     ) async throws(HandoffError) -> BatonTransport.Stream {
         let request = WireContinuationStreamRequest.with { $0.claimID = .init(id) }
-        let (response, stream) = try await connection.request(.continuationStream(request))
+        let (response, stream) = try await connection.request(.continuationStream(request), opened: opened)
         guard case .continuationStream = response else { throw .unexpectedAnswer }
         return stream
     }

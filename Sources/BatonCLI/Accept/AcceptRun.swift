@@ -115,8 +115,9 @@ struct AcceptRun: Sendable {
     }
 
     private func pumpStream() async throws {
-        interruption.cancellation.setAction { [client] in Task { await client.close() } }
-        let stream = try await client.openContinuationStream(ofHandoff: handoff.id)
+        let stream = try await client.openContinuationStream(ofHandoff: handoff.id) { [interruption] stream in
+            interruption.cancellation.setAction { Task { await stream.reset(.cancelled) } }
+        }
         let pumping = Task { try await StreamPump(stream).run() }
         interruption.cancellation.setAction { [handoff] in
             Task {
