@@ -224,7 +224,7 @@ struct LabDocumentTests {
             lab, on: host, here.path + "/inner/../alias", "link=\(here.path)/inside",
             "dots=\(here.path)/inner/../b.txt", "into=\(elsewhere.path)/into/../inner/c.txt")
         let application = try await continuing(lab, on: other, offset: 0, length: 100, folder: lab.folder)
-        // The listed offer may have been the one that failed: a busy machine hears of that late.
+        // A busy machine hears late of the offer that failed, and that it has ended.
         let accepted = try await lab.run(other, "accept", "--wait", "30", "--json", "--to", inbox.path)
         #expect(accepted.status == 0, "\(accepted.errors)")
         try await application.program.line { $0 == "again true" }
@@ -239,7 +239,7 @@ struct LabDocumentTests {
         // On the device that continues it, a link that leads out of the folder is not followed.
         try FileManager.default.removeItem(at: there.appendingPathComponent("b.txt"))
         try link("b.txt", in: there, to: "../elsewhere/b.txt")
-        let refused = try await lab.run(other, "accept", "--json", "--to", inbox.path)
+        let refused = try await lab.run(other, "accept", "--wait", "30", "--json", "--to", inbox.path)
         #expect(refused.events.last?.code == "accessRefused", "\(refused)")
         #expect(refused.events.last?.message?.contains("“dots”") == true, "\(refused)")
         #expect(refused.events.last?.message?.contains("a link there leads out") == true, "\(refused)")
