@@ -17,24 +17,24 @@ struct DocumentIdentityTests {
     func otherDevice() throws {
         let disk = try LoopDisk(try ScratchFolder(), size: 8 << 20)
         let place = try disk.scratch.makeFolder("disk")
-        let paths = [place.appending("folder"), place.appending("report.pdf")]
-        func identities() throws -> [DocumentIdentity] { try paths.map { try DocumentScan.scan($0).identity } }
-        func device() throws -> Int { Int(try SystemCalls.status(at: place).st_dev) }
-        let (before, number): ([DocumentIdentity], Int)
+        func device(_ folder: FilePath) throws -> dev_t { try SystemCalls.status(at: folder).st_dev }
+        func identities(_ folder: FilePath) throws -> [DocumentIdentity] {
+            try ["folder", "report.pdf"].map { try DocumentScan.scan(folder.appending($0)).identity }
+        }
         do {
             let mounted = try disk.mount(at: place)
             _ = try disk.scratch.makeFolder("disk/folder")
             try DocumentFixture.write([1, 2, 3], to: mounted.path.appending("report.pdf"))
-            (before, number) = (try identities(), try device())
         }
-        // It takes the number that has become free.
-        let other = try LoopDisk(try ScratchFolder(), size: 8 << 20).mount()
-        let mounted = try disk.mount(at: place)
-        try #require(try device() != number)
-        #expect(try identities() == before)
+        // While both are mounted, no number is that of both.
+        let before = try disk.mount(at: place)
+        let after = try disk.cutPower()
+        try #require(try device(before.path) != device(after.path))
+        #expect(try identities(before.path) == identities(after.path))
         // Another disk is another one all the same.
+        let other = try LoopDisk(try ScratchFolder(), size: 8 << 20).mount()
         try DocumentFixture.write([1, 2, 3], to: other.path.appending("report.pdf"))
         let stranger = try DocumentScan.scan(other.path.appending("report.pdf")).identity
-        #expect(stranger.isOther(than: before[1]) && mounted.path == place)
+        #expect(stranger.isOther(than: try identities(before.path)[1]))
     }
 }
