@@ -12,7 +12,7 @@ package enum FileLookup {
         case file(size: UInt64)
         /// A folder.
         case folder
-        /// Something that is neither, such as a pipe, or a link that is not to be followed.
+        /// Something that is neither, such as a pipe.
         case other
         /// Nothing: neither there nor anywhere else, because the way to it does not leave the folder.
         case missing
@@ -30,25 +30,22 @@ package enum FileLookup {
     }
 
     /// Looks a path up beneath a folder, and never leaves it: `openat2` with `RESOLVE_BENEATH` and
-    /// `RESOLVE_NO_MAGICLINKS`.
+    /// `RESOLVE_NO_MAGICLINKS`. Links that do not leave it are followed.
     ///
     /// - Parameters:
     ///   - components: names, each without `/` and NUL and neither `.` nor `..`; none is the folder itself.
     ///   - folder: links on the way to it are followed: it is the user's own choice.
-    ///   - followsLinks: whether those beneath the folder are followed that do not leave it. Default true.
     /// - Throws: what the system says when it can tell neither, `noFunction` before Linux 5.6.
-    package static func find(
-        _ components: [[UInt8]], beneath folder: FilePath, followsLinks: Bool = true
-    ) throws(Errno) -> Found {
+    package static func find(_ components: [[UInt8]], beneath folder: FilePath) throws(Errno) -> Found {
         let root = try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY)
         let path = components.isEmpty ? [UInt8(ascii: ".")] : Array(components.joined(separator: [UInt8(ascii: "/")]))
         let found: OwnedDescriptor
         do {
-            found = try SystemCalls.look(at: path, beneath: root, followingLinks: followsLinks)
+            found = try SystemCalls.look(at: path, beneath: root, followingLinks: true)
         } catch .noSuchFileOrDirectory, .notDirectory {
             return .missing
         } catch .improperLink, .tooManySymbolicLinkLevels {
-            return followsLinks ? .outside : .other
+            return .outside
         }
         let status = try SystemCalls.status(of: found)
         switch status.st_mode & S_IFMT {

@@ -62,7 +62,7 @@ struct BufferLimits: Sendable {
     /// can hold nine (``NodeLimits/transfersPerDevice``). At most 22, which three devices can hold that stand still.
     var documents = Part(reserved: 13 << 20, ceiling: 23 << 20)
     /// Parts of documents that applications of other devices look at. They do not wait for devices that stand still
-    /// with documents. Reserved by default: two buffers, as many as one device can hold. At most 8 MiB.
+    /// with documents. Reserved by default: two buffers, half of what one device can hold. At most 8 MiB.
     var previews = Part(reserved: 3 << 20, ceiling: 8 << 20)
     /// Parts of documents that this user's applications read, one buffer for each read. They are apart from
     /// ``previews``, since two devices that read each other's documents could else wait for each other. Reserved by

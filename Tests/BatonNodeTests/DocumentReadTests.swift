@@ -20,7 +20,6 @@ import Testing
 struct DocumentReadTests {
     private final class Scene: Sendable {
         private let scratch: ScratchFolder
-        var folder: URL { scratch.url }
         let content: Data
         let tree: DocumentTree
         let service: DocumentService
@@ -88,13 +87,12 @@ struct DocumentReadTests {
         /// Reads as an application does.
         ///
         /// - Parameters:
-        ///   - place: of a document of this device, read in the place of the origin's.
         ///   - file: of a folder.
         ///   - version: of which the bytes have to be.
         func read(
-            _ range: Range<UInt64>, place: FilePath? = nil, file: String? = nil, version: FileVersion? = nil
+            _ range: Range<UInt64>, file: String? = nil, version: FileVersion? = nil
         ) async throws -> Data {
-            try await content(of: open(range, place: place, file: file, version: version))
+            try await content(of: open(range, file: file, version: version))
         }
 
         /// The content of the opened stream, to its end.
@@ -112,7 +110,7 @@ struct DocumentReadTests {
 
         /// - Parameter version: of which the bytes have to be.
         func open(
-            _ range: Range<UInt64>, place: FilePath? = nil, file: String? = nil, version: FileVersion? = nil
+            _ range: Range<UInt64>, file: String? = nil, version: FileVersion? = nil
         ) async throws -> (BatonTransport.Stream, Task<Void, Never>) {
             let stream = try await application.far.open([])
             let incoming = try #require(await application.near.incoming.makeAsyncIterator().next())
@@ -124,14 +122,9 @@ struct DocumentReadTests {
                 stream,
                 Task {
                     do throws(HandoffError) {
-                        if let place {
-                            try await service.read(range, ofDocumentAt: place, to: incoming.stream)
-                        } else {
-                            let description = DocumentDescription(tree: tree, version: tree.version)
-                            try await service.read(
-                                range, of: description, from: near, claim: ClaimID(), to: incoming.stream
-                            ) { (refused) in refused }
-                        }
+                        let description = DocumentDescription(tree: tree, version: tree.version)
+                        try await service.read(
+                            range, of: description, from: near, claim: ClaimID(), to: incoming.stream)
                     } catch {
                         await incoming.stream.fail(error)
                     }
@@ -170,13 +163,11 @@ struct DocumentReadTests {
         }
     }
 
-    @Test("Any range, from the origin and from the file, is exactly what the document has there")
+    @Test("Any range is exactly what the document has there")
     func ranges() async throws {
         let seed: UInt64 = 71
         let size = 3 * ChunkLayout.chunkSize + 12_345
         let scene = try await Scene(bytes: size, seed: seed)
-        let file = scene.folder.appendingPathComponent("big")
-        try scene.content.write(to: file)
         var generator = SeededGenerator(seed: seed)
         let chunk = UInt64(ChunkLayout.chunkSize)
         let end = UInt64(size)
@@ -192,7 +183,6 @@ struct DocumentReadTests {
             let clamped = range.clamped(to: 0..<end)
             let expected = scene.content[Int(clamped.lowerBound)..<Int(clamped.upperBound)]
             #expect(try await scene.read(range) == expected, "\(range), seed \(seed)")
-            #expect(try await scene.read(range, place: FilePath(file.path)) == expected, "\(range), seed \(seed)")
         }
         #expect(scene.service.pool.lentCount == 0)
         await scene.close()
@@ -201,42 +191,34 @@ struct DocumentReadTests {
     @Test("Bytes that belong together are of one version, or an error says that there is another")
     func versions() async throws {
         let scene = try await Scene(bytes: 10, seed: 79, version: FileVersion(high: 1, low: 2))
-        let file = scene.folder.appendingPathComponent("big")
-        try scene.content.write(to: file)
-        func read(place: FilePath?, version: FileVersion?) async throws -> FileVersion? {
-            let (stream, serving) = try await scene.open(0..<10, place: place, version: version)
+        func read(version: FileVersion?) async throws -> FileVersion? {
+            let (stream, serving) = try await scene.open(0..<10, version: version)
             defer { serving.cancel() }
             guard case .documentRead(let answer) = try await scene.response(of: stream) else { return nil }
             while try await stream.read() != nil {}
             await serving.value
             return FileVersion(bytes: answer.version)
         }
-        for place in [nil, FilePath(file.path)] {
-            let version = try #require(try await read(place: place, version: nil))
-            #expect(try await read(place: place, version: version) == version)
-            let error = await #expect(throws: HandoffError.self) {
-                _ = try await read(place: place, version: FileVersion(high: 3, low: 4))
-            }
-            #expect(error?.code == .documentChanged)
+        let version = try #require(try await read(version: nil))
+        #expect(try await read(version: version) == version)
+        let error = await #expect(throws: HandoffError.self) {
+            _ = try await read(version: FileVersion(high: 3, low: 4))
         }
+        #expect(error?.code == .documentChanged)
         await scene.close()
     }
 
-    @Test("Any range of any file in a folder, from the origin and from the folder, is exactly what the file has there")
+    @Test("Any range of any file in a folder is exactly what the file has there")
     func folders() async throws {
         let seed: UInt64 = 75
         let chunk = ChunkLayout.chunkSize
         let files = [("a", chunk + 5), ("b/empty", 0), ("b/large", 2 * chunk + 7), ("b/small", 3), ("c", 0)]
         let scene = try await Scene(
             bytes: files.reduce(0) { $0 + $1.1 }, seed: seed, files: files.map { (path: $0.0, size: $0.1) })
-        let place = scene.folder.appendingPathComponent("big")
-        try FileManager.default.createDirectory(
-            at: place.appendingPathComponent("b"), withIntermediateDirectories: true)
         var start = 0
         for (path, size) in files {
             let content = scene.content[start..<start + size]
             start += size
-            try content.write(to: place.appendingPathComponent(path))
             for range in [
                 0..<1, 2..<3, 0..<size, size - 1..<size + 9, chunk - 1..<chunk + 3, size..<size, chunk..<9 * chunk,
             ]
@@ -245,30 +227,16 @@ struct DocumentReadTests {
                 let expected = Data(content.dropFirst(here.lowerBound).prefix(here.count))
                 let wanted = UInt64(range.lowerBound)..<UInt64(range.upperBound)
                 #expect(try await scene.read(wanted, file: path) == expected, "\(path), \(range)")
-                #expect(
-                    try await scene.read(wanted, place: FilePath(place.path), file: path) == expected,
-                    "\(path), \(range)")
             }
         }
-        // A file that was put there since is no file of the document, wherever a link leads.
-        let outside = scene.folder.appendingPathComponent("outside")
-        try Data("secret".utf8).write(to: outside)
-        for (link, target) in [("out", outside.path), ("in", files[0].0), ("b/up", "../..")] {
-            try FileManager.default.createSymbolicLink(
-                atPath: place.appendingPathComponent(link).path, withDestinationPath: target)
-        }
-        for path in ["b", "b/nothing", "big", "out", "in", "b/up/outside", nil] {
-            for here in [nil, FilePath(place.path)] {
-                let error = await #expect(throws: HandoffError.self) {
-                    try await scene.read(0..<1, place: here, file: path)
-                }
-                #expect(error?.code == .invalidRequest, "\(path ?? "the folder itself"), \(here ?? "origin")")
-                // Bytes of it were read before, so that it was a file of the document.
-                let changed = await #expect(throws: HandoffError.self) {
-                    try await scene.read(0..<1, place: here, file: path, version: FileVersion(high: 1, low: 2))
-                }
-                #expect(changed?.code == .documentChanged, "\(path ?? "the folder itself"), \(here ?? "origin")")
+        for path in ["b", "b/nothing", "big", nil] {
+            let error = await #expect(throws: HandoffError.self) { try await scene.read(0..<1, file: path) }
+            #expect(error?.code == .invalidRequest, "\(path ?? "the folder itself")")
+            // Bytes of it were read before, so that it was a file of the document.
+            let changed = await #expect(throws: HandoffError.self) {
+                try await scene.read(0..<1, file: path, version: FileVersion(high: 1, low: 2))
             }
+            #expect(changed?.code == .documentChanged, "\(path ?? "the folder itself")")
         }
         #expect(scene.service.pool.lentCount == 0)
         await scene.close()
@@ -349,10 +317,8 @@ struct DocumentReadTests {
     func oneBuffer() async throws {
         let scene = try await Scene(bytes: 3 << 20, seed: 76, pool: BufferPool(budget: ChunkRecord.capacity))
         #expect(scene.service.pool.limit == 1)
-        let file = scene.folder.appendingPathComponent("big")
-        try scene.content.write(to: file)
         var opened: [(BatonTransport.Stream, Task<Void, Never>)] = []
-        for _ in 0..<2 { opened.append(try await scene.open(0..<3 << 20, place: FilePath(file.path))) }
+        for _ in 0..<2 { opened.append(try await scene.open(0..<3 << 20)) }
         defer { for (_, serving) in opened { serving.cancel() } }
         let reading = opened.map { opened in Task { try await scene.content(of: opened) } }
         for task in reading {
@@ -360,16 +326,6 @@ struct DocumentReadTests {
             #expect(read == scene.content)
         }
         #expect(scene.service.pool.lentCount == 0)
-        await scene.close()
-    }
-
-    @Test("A file that has gone is a failure, not an empty answer")
-    func missingFile() async throws {
-        let scene = try await Scene(bytes: 10, seed: 74)
-        let error = await #expect(throws: HandoffError.self) {
-            try await scene.read(0..<10, place: FilePath(scene.folder.path + "/nothing"))
-        }
-        #expect(error?.code == .documentUnreadable)
         await scene.close()
     }
 

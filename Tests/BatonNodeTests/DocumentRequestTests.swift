@@ -48,10 +48,9 @@ struct DocumentRequestTests {
             offers: Offers(files: files) {}, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: folder.filePath.appending("parts")), limit: TransferLimit())
         let described = try await service.describe(from: near, claim: ClaimID())
-        let order = DocumentOrder(
-            title: "source", origin: "their-device", folder: try DestinationFolder(FilePath(inbox.path)))
         let path = try await service.fetch(
-            described, for: order, from: near, claim: ClaimID(), noting: TransferReport()
+            described, for: .fetching("source", from: "their-device"), into: DestinationFolder(FilePath(inbox.path)),
+            from: near, claim: ClaimID(), noting: TransferReport()
         ) { _ in }
         #expect(path == Array("\(inbox.path)/source".utf8))
         await near.close()

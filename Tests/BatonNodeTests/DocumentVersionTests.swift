@@ -77,21 +77,14 @@ struct DocumentVersionTests {
             try await parts.documents.describe(from: near, claim: claim)
         }
 
-        func order(against copies: FilePath...) async throws(HandoffError) -> DocumentOrder {
-            let folder = try await parts.documents.openDestination(inbox)
-            return DocumentOrder(title: "image", origin: device.id, folder: folder, copies: OlderCopies(copies))
-        }
-
-        func fetch(_ description: DocumentDescription) async throws(HandoffError) {
-            try await fetch(description, for: try await order())
-        }
-
         func fetch(
-            _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection? = nil,
-            told: @Sendable () -> Void = {}
+            _ description: DocumentDescription, for plan: Handoff.Plan? = nil, usingCopies: Bool = true,
+            from connection: Connection? = nil, told: @Sendable () -> Void = {}
         ) async throws(HandoffError) {
             _ = try await parts.documents.fetch(
-                description, for: order, from: connection ?? near, claim: claim, noting: TransferReport(), told: told
+                description, for: plan ?? .fetching("image", from: device.id),
+                into: parts.documents.openDestination(inbox), usingCopies: usingCopies, from: connection ?? near,
+                claim: claim, noting: TransferReport(), told: told
             ) { _ in }
         }
 
@@ -178,31 +171,32 @@ struct DocumentVersionTests {
         await scene.close()
     }
 
-    /// Describes a document of one file, and orders it with an older copy, which is not there yet.
+    /// Describes a document of one file, which is to be fetched with an older copy that is not there yet.
     private func withCopy(
         _ content: [UInt8]
-    ) async throws -> (scene: Scene, described: DocumentDescription, copy: FilePath, order: DocumentOrder) {
+    ) async throws -> (scene: Scene, described: DocumentDescription, copy: FilePath, plan: Handoff.Plan) {
         let scene = try await Scene(isFolder: false, content)
         let copy = scene.parts.account.root.appending("older")
-        return (scene, try await scene.describe(), copy, try await scene.order(against: copy))
+        let plan = Handoff.Plan.fetching("image", from: scene.device.id, against: [copy])
+        return (scene, try await scene.describe(), copy, plan)
     }
 
     @Test("An older copy that went after it was opened is done without, and one that never was there is refused")
     func copyThatGoes() async throws {
         var generator = SeededGenerator(seed: 85)
         let content = generator.bytes(2 * ChunkLayout.chunkSize + 1000)
-        let (scene, described, copy, order) = try await withCopy(content)
+        let (scene, described, copy, plan) = try await withCopy(content)
         let (broken, other) = try await connectedPair(on: scene.parts.loop)
         for connection in [broken, other] { await connection.close() }
-        let missing = await #expect(throws: HandoffError.self) { try await scene.fetch(described, for: order) }
+        let missing = await #expect(throws: HandoffError.self) { try await scene.fetch(described, for: plan) }
         #expect(missing?.code == .documentUnreadable)
         try Data(content).write(to: URL(filePath: copy.string))
         let lost = await #expect(throws: HandoffError.self) {
-            try await scene.fetch(described, for: order, from: broken)
+            try await scene.fetch(described, for: plan, from: broken)
         }
         #expect(lost?.code == .connectionLost, "\(String(describing: lost))")
         try FileManager.default.removeItem(atPath: copy.string)
-        try await scene.fetch(described, for: order)
+        try await scene.fetch(described, for: plan)
         #expect(scene.arrived() == content)
         await scene.close()
     }
@@ -211,16 +205,16 @@ struct DocumentVersionTests {
     func copyThatChanges() async throws {
         var generator = SeededGenerator(seed: 86)
         let content = generator.bytes(2 * ChunkLayout.chunkSize + 1000)
-        let (scene, described, copy, order) = try await withCopy(content)
+        let (scene, described, copy, plan) = try await withCopy(content)
         try Data(content).write(to: URL(filePath: copy.string))
         let error = await #expect(throws: HandoffError.self) {
-            try await scene.fetch(described, for: order) {
+            try await scene.fetch(described, for: plan) {
                 if truncate(copy.string, 100) != 0 { Issue.record("the copy was not cut: \(errno)") }
             }
         }
         #expect(error?.code == .documentChanged)
         #expect(error?.message == "an older copy that image was built upon changed, and none is used any more")
-        try await scene.fetch(described, for: order)
+        try await scene.fetch(described, for: plan)
         #expect(scene.arrived() == content)
         await scene.close()
     }
@@ -229,10 +223,11 @@ struct DocumentVersionTests {
     func withoutCopies() async throws {
         var generator = SeededGenerator(seed: 87)
         let content = generator.bytes(2 * ChunkLayout.chunkSize + 1000)
-        var (scene, described, copy, order) = try await withCopy(content)
+        let (scene, described, copy, plan) = try await withCopy(content)
         try Data(content).write(to: URL(filePath: copy.string))
-        order.usesCopies = false
-        try await scene.fetch(described, for: order) { Issue.record("the origin was told of a copy") }
+        try await scene.fetch(described, for: plan, usingCopies: false) {
+            Issue.record("the origin was told of a copy")
+        }
         #expect(scene.arrived() == content)
         await scene.close()
     }

@@ -80,13 +80,14 @@ struct LeastProgressTests {
         let (near, far) = try await connectedPair(on: parts.loop)
         let (over, end) = AsyncStream<Void>.makeStream()
         let serving = serve(far, pieces: [Self.bound - missing]) { _ in for await _ in over {} }
-        let order = DocumentOrder(title: "report", origin: "phone", folder: try DestinationFolder(inbox))
+        let folder = try DestinationFolder(inbox)
         let result: Result<[UInt8], HandoffError>
         do throws(HandoffError) {
             let count = Lock(0)
             defer { end.finish() }
             _ = try await service.fetch(
-                DocumentDescription(tree: tree), for: order, from: near, claim: ClaimID(), noting: TransferReport()
+                DocumentDescription(tree: tree), for: .fetching("report", from: "phone"), into: folder, from: near,
+                claim: ClaimID(), noting: TransferReport()
             ) { _ in
                 // How far it is before anything comes, and now that the time is over.
                 let isOver = count.withLock { count in
@@ -127,8 +128,7 @@ struct LeastProgressTests {
         let relaying = Task { [service, tree] in
             try await service.read(
                 FileRange(bytes: 0..<tree.size), of: DocumentDescription(tree: tree), from: near, claim: ClaimID(),
-                to: incoming.stream
-            ) { (refused) in refused }
+                to: incoming.stream)
         }
         var read: [UInt8]? = []
         do {

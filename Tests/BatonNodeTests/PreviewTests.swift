@@ -55,8 +55,7 @@ struct PreviewTests {
                 do throws(HandoffError) {
                     try await documents.read(
                         FileRange(bytes: range), of: document.description, from: near, claim: document.claim,
-                        to: incoming
-                    ) { (refused) in refused }
+                        to: incoming)
                 } catch {
                     await incoming.fail(error)
                 }

@@ -89,12 +89,10 @@ struct UpstreamWriterTests {
         }
         let place = inbox.appending(name)
         try FileManager.default.createDirectory(atPath: place.string, withIntermediateDirectories: true)
-        let order = DocumentOrder(
-            title: "folder", origin: "desktop", folder: try DestinationFolder(place),
-            copies: OlderCopies(copies))
         let path = try await service.fetch(
-            DocumentDescription(tree: tree), for: order, from: near, claim: ClaimID(),
-            noting: TransferReport(), progress: { _ in })
+            DocumentDescription(tree: tree), for: .fetching("folder", from: "desktop", against: copies),
+            into: DestinationFolder(place), from: near, claim: ClaimID(), noting: TransferReport(),
+            progress: { _ in })
         #expect(path == Array("\(place)/folder".utf8))
         await near.close()
         await far.close()
@@ -180,13 +178,13 @@ struct UpstreamWriterTests {
                 }
             }
         }
-        let order = DocumentOrder(
-            title: "\(files)", origin: "desktop", folder: try DestinationFolder(inbox))
+        let folder = try DestinationFolder(inbox)
         let description = try await receiver.describe(from: near, claim: claim)
         var outcome = Outcome()
         let times = Lock([Instant.now])
         let path = try? await receiver.fetch(
-            description, for: order, from: near, claim: claim, noting: TransferReport()
+            description, for: .fetching("\(files)", from: "desktop"), into: folder, from: near, claim: claim,
+            noting: TransferReport()
         ) { _ in
             times.withLock { $0.append(.now) }
         }

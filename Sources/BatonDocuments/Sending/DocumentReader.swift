@@ -111,16 +111,6 @@ package actor DocumentReader {
         }
     }
 
-    /// Bytes of a document that is one file, as they are, into an empty buffer with room for them: for whoever reads it
-    /// on this device.
-    ///
-    /// - Throws: `sourceChanged`, `readFailed`.
-    package func readContent(_ bytes: Range<UInt64>, into buffer: Buffer) throws(DocumentError) {
-        let content = UnsafeMutableRawBufferPointer(rebasing: buffer.writable[..<bytes.count])
-        try file(0).read(into: content, at: bytes.lowerBound)
-        buffer.count = content.count
-    }
-
     /// The receiver takes these from the next chunk on.
     ///
     /// - Parameter now: the clock by which compressing is judged.

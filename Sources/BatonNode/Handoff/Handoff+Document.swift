@@ -41,12 +41,6 @@ extension Handoff {
         return description
     }
 
-    /// The origin refused what it had described it as: it is asked again, unless somebody has since.
-    private func description(insteadOf refused: DocumentDescription) async throws(HandoffError) -> DocumentDescription {
-        forget(refused)
-        return try await description()
-    }
-
     /// Forgets a description; a later one stays.
     private func forget(_ description: DocumentDescription) {
         if described?.version == description.version { described = nil }
@@ -54,11 +48,12 @@ extension Handoff {
 
     // MARK: Reading
 
-    /// Sends bytes of the document to an application: from the file where it is here, else from the origin, ahead of
-    /// what else is on its way.
+    /// Sends bytes of the document to an application, from the origin and ahead of what else is on its way. An
+    /// application reads a document that is here by itself.
     ///
-    /// - Throws: what failed: `noSuchClaim` if the activity is not held here, `invalidRequest` if it has no document.
-    ///   Once the stream was answered, that has aborted it; of a document that is here it is then not thrown.
+    /// - Throws: what failed: `noSuchClaim` if the activity is not held here, `invalidRequest` if it has no document,
+    ///   `documentChanged` if it has another version now, which the next read is told. Once the stream was answered,
+    ///   the failure has aborted it.
     func read(_ range: FileRange, to stream: BatonTransport.Stream) async throws(HandoffError) {
         guard held != nil else { throw HandoffError(.noSuchClaim, "the activity has not been continued") }
         guard hasDocument else { throw HandoffError(.invalidRequest, "the activity has no document") }
@@ -67,15 +62,12 @@ extension Handoff {
                 .limitExceeded, "\(Self.readLineBound) reads of this document wait already: try again later")
         }
         defer { reads.leave() }
-        if let place { return try await documents.read(range, ofDocumentAt: place, to: stream) }
         let description = try await description()
         do {
             let (connection, claim) = try await presentClaim()
-            try await documents.read(
-                range, of: description, from: connection, claim: claim, to: stream
-            ) { (refused) throws(HandoffError) in try await self.description(insteadOf: refused) }
+            try await documents.read(range, of: description, from: connection, claim: claim, to: stream)
         } catch {
-            // It is described anew to who reads again.
+            // Whoever reads again has it described anew.
             if error.code == .documentChanged { forget(description) }
             throw error
         }
@@ -122,14 +114,11 @@ extension Handoff {
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
         let (reporter, progress) = (reporter, progress)
         let description = try await description()
-        var order = DocumentOrder(
-            title: plan.activity.title, type: plan.activity.type, origin: plan.origin.id, folder: destination,
-            naming: plan.naming, copies: plan.copies, rule: plan.rule)
-        order.usesCopies = fetching.usesCopies
         let (connection, claim) = try await presentClaim()
         async let _: Void = leaveStalled(connection, progress)
         let path = try await documents.fetch(
-            description, for: order, from: connection, claim: claim, noting: progress,
+            description, for: plan, into: destination, usingCopies: fetching.usesCopies, from: connection,
+            claim: claim, noting: progress,
             begin: { start in
                 // A change that ended the last attempt was told.
                 guard case .changed(let keepsOlder) = start, !fetching.describesAnew || !keepsOlder else { return }

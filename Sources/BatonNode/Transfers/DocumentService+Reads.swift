@@ -8,89 +8,26 @@ import BatonProtocol
 import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
-import SystemPackage
 
 /// Serves single ranges of documents to the applications that continue them.
 ///
 /// At most one chunk of each is here at a time, in a buffer of the pool that all reads share. An application that
 /// does not read stops the origin.
 extension DocumentService {
-    /// Sends bytes of a document that is on this device.
-    ///
-    /// - Parameter path: of the document.
-    func read(
-        _ range: FileRange, ofDocumentAt path: FilePath, to stream: BatonTransport.Stream
-    ) async throws(HandoffError) {
-        let document = range.path.isRoot ? try await scan(path) : try await scan(range, in: path)
-        // Of a folder one file was looked at, which is the document then.
-        let part = try DocumentPart(
-            FileRange(bytes: range.bytes, version: range.version), of: DocumentDescription(tree: document.tree))
-        let reader = try await withHandoffErrors { try await DocumentReader.open(document, ranges: [part.chunks]) }
-        try await stream.respond(.documentRead(part.response))
-        do {
-            try await withStallWatch(stallDeadline) { watch in
-                let step = ChunkLayout.chunkSize
-                for start in stride(from: part.range.lowerBound, to: part.range.upperBound, by: step) {
-                    // One at a time: were each read to wait for a second, all could hold what all of them wait for.
-                    let buffer = try await acquire(within: watch)
-                    defer { readPool.release(buffer) }
-                    let end = min(start + UInt64(step), part.range.upperBound)
-                    try await reader.readContent(start..<end, into: buffer)
-                    try await hand(buffer, to: stream, within: watch)
-                }
-            }
-            await stream.finish()
-        } catch {
-            await stream.reset(HandoffError(documentCause: error).resetCode)
-        }
-        await reader.close()
-    }
-
-    /// Looks at the file that is wanted of a folder of this device.
-    private func scan(_ range: FileRange, in folder: FilePath) async throws(HandoffError) -> ScannedDocument {
-        do {
-            return try await scan(range.path, in: folder)
-        } catch {
-            // Bytes of it were read before: it was there.
-            guard error.code == .invalidRequest, range.version != nil else { throw error }
-            throw HandoffError(.documentChanged, "\(error.message) any more: read it anew")
-        }
-    }
-
-    /// Describes a document anew that is another one at its origin than it was described as.
-    typealias DescribingAnew = @Sendable (DocumentDescription) async throws(HandoffError) -> DocumentDescription
-
     /// Sends bytes of a claimed document that its origin is asked for, which are verified first.
     ///
-    /// - Parameters:
-    ///   - description: what the origin described it as.
-    ///   - describe: called if it is another one there now, and nothing of it was told yet.
+    /// - Parameter description: what the origin described it as.
     /// - Throws: what failed, also if the stream had been answered: it is aborted then.
     func read(
         _ range: FileRange, of description: DocumentDescription, from connection: Connection, claim: ClaimID,
-        to stream: BatonTransport.Stream, describingAnew describe: DescribingAnew
+        to stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        var part = try DocumentPart(range, of: description)
-        var origin: BatonTransport.Stream?
-        var descriptions = 0
-        while origin == nil, !part.chunks.isEmpty {
-            do {
-                origin = try await request(part, from: connection, claim: claim)
-            } catch {
-                descriptions += 1
-                guard error.code == .documentChanged, descriptions <= Self.descriptionsOfRead else { throw error }
-                part = try DocumentPart(range, of: try await describe(part.description))
-            }
-        }
+        let part = try DocumentPart(range, of: description)
+        let origin = part.chunks.isEmpty ? nil : try await request(part, from: connection, claim: claim)
         do {
             try await stream.respond(.documentRead(part.response))
-            while let asked = origin {
-                let rest = part
-                let count = try await withStallWatch(stallDeadline) {
-                    try await relay(rest, from: asked, to: stream, within: $0)
-                }
-                part.removeFirst(count)
-                origin = part.chunks.isEmpty ? nil : try await request(part, from: connection, claim: claim)
+            if let origin {
+                try await withStallWatch(stallDeadline) { try await relay(part, from: origin, to: stream, within: $0) }
             }
             await stream.finish()
         } catch {
@@ -133,21 +70,17 @@ extension DocumentService {
     }
 
     /// Hands on what was asked for of each chunk once its checksum has come.
-    ///
-    /// - Returns: how many chunks: fewer than were asked for where the application took so long that the origin was
-    ///   left.
     private func relay(
         _ part: DocumentPart, from origin: BatonTransport.Stream, to stream: BatonTransport.Stream,
         within watch: StallWatch
-    ) async throws -> UInt64 {
+    ) async throws {
         var verifier = try part.verifier()
         // Not before something has come: origins that answer and then hang would hold all that there are.
         var chunk: Buffer?
         defer { if let chunk { readPool.release(chunk) } }
         var spent: Buffer?
         var (count, start) = (0, Instant.now)
-        var isLeft = false
-        while !verifier.isComplete, !isLeft {
+        while !verifier.isComplete {
             let last = spent
             guard
                 let received = try await watch.bound(
@@ -175,21 +108,17 @@ extension DocumentService {
                 // That nobody had one to give is not for the origin to answer for.
                 start = .now
             }
-            isLeft = try await hand(
-                received, of: part, from: origin, through: &verifier, by: buffer, to: stream, within: watch)
+            try await hand(received, of: part, through: &verifier, by: buffer, to: stream, within: watch)
         }
-        return verifier.verifiedChunkCount
     }
 
     /// Takes records apart, and hands on what is wanted of each chunk that was verified.
     ///
     /// - Parameter buffer: the verifier's room, for what is wanted of a chunk as well.
-    /// - Returns: whether the origin was left, with what had come behind the last chunk that was handed on.
     private func hand(
-        _ records: Buffer, of part: DocumentPart, from origin: BatonTransport.Stream,
-        through verifier: inout ChunkVerifier, by buffer: Buffer, to stream: BatonTransport.Stream,
-        within watch: StallWatch
-    ) async throws -> Bool {
+        _ records: Buffer, of part: DocumentPart, through verifier: inout ChunkVerifier, by buffer: Buffer,
+        to stream: BatonTransport.Stream, within watch: StallWatch
+    ) async throws {
         var taken = 0
         while taken < records.count {
             let before = verifier.verifiedChunkCount
@@ -199,37 +128,9 @@ extension DocumentService {
                 }
             }
             guard verifier.verifiedChunkCount > before else { continue }
-            let patience = part.isVersioned && !verifier.isComplete ? Self.readPatience : nil
-            let isLeft = try await leaving(origin, after: patience) { () async throws(HandoffError) in
-                try await hand(buffer, to: stream, within: watch)
-            }
+            try await hand(buffer, to: stream, within: watch)
             buffer.count = 0
-            if isLeft { return true }
         }
-        return false
-    }
-
-    /// Leaves the origin where something takes longer than its patience: the place there is wanted by others.
-    ///
-    /// - Returns: whether it was left.
-    private func leaving(
-        _ origin: BatonTransport.Stream, after patience: Duration?,
-        _ body: () async throws(HandoffError) -> Void
-    ) async throws(HandoffError) -> Bool {
-        guard let patience else {
-            try await body()
-            return false
-        }
-        let isLeft = Lock(false)
-        do {
-            async let _: Void = {
-                guard (try? await Alarm.sleep(for: patience)) != nil else { return }
-                await origin.reset(.cancelled)
-                isLeft.withLock { $0 = true }
-            }()
-            try await body()
-        }
-        return isLeft.withLock { $0 }
     }
 
     /// Writes a buffer, and waits until it can be filled again.
@@ -265,7 +166,7 @@ struct DocumentPart: Sendable {
     let description: DocumentDescription
     /// Cut to what the file has, among the bytes of the document.
     let range: Range<UInt64>
-    private(set) var chunks: Range<UInt64>
+    let chunks: Range<UInt64>
     /// Of the file.
     let version: FileVersion
 
@@ -292,16 +193,8 @@ struct DocumentPart: Sendable {
 
     private var tree: DocumentTree { description.tree }
 
-    /// Of one version is only what says which: else all has to be asked for at once.
-    fileprivate var isVersioned: Bool { version != .none && description.version != .none }
-
     fileprivate static func hasChanged(_ tree: DocumentTree) -> HandoffError {
         HandoffError(.documentChanged, "“\(tree.label)” has changed since what stands before was read: read it anew")
-    }
-
-    /// The first chunks have been handed on.
-    mutating func removeFirst(_ count: UInt64) {
-        chunks = chunks.lowerBound + count..<chunks.upperBound
     }
 
     /// The answer to the application before the bytes.

@@ -19,26 +19,6 @@ struct DocumentDescription: Sendable {
     var version = FileVersion.none
 }
 
-/// The purpose and the destination of a fetch.
-struct DocumentOrder: Sendable {
-    /// The title that the user saw and accepted.
-    let title: String
-    /// The type of the activity, as it was listed.
-    var type = ""
-    /// The device that offers it.
-    let origin: String
-    /// The destination, held open since the user said yes.
-    let folder: DestinationFolder
-    /// How its name on this device is chosen.
-    var naming = DocumentNaming.own
-    /// Older copies of it on this device, which it is built upon.
-    var copies = OlderCopies()
-    /// Whether this attempt builds upon copies, or upon anything else that is here.
-    var usesCopies = true
-    /// The rule that accepted it in place of the user, who then has seen no title.
-    var rule: AcceptPolicy.Rule?
-}
-
 /// The older copies of a document on this device, for all attempts of one handoff.
 ///
 /// The origin says which of their bytes make a chunk, and hears whether they did. With more than one such answer it
@@ -70,26 +50,30 @@ extension DocumentService {
     ///
     /// - Parameters:
     ///   - description: what the origin described it as.
+    ///   - plan: what was accepted.
+    ///   - folder: the destination, held open since the user said yes.
+    ///   - usesCopies: whether this attempt builds upon older copies, or upon anything else that is here.
     ///   - report: is kept up to date.
     ///   - begin: hears, before any of it comes, what was here of it.
     ///   - told: hears whenever the origin has taken signatures of older copies.
     ///   - progress: hears how far it is.
     /// - Returns: where it is now.
     func fetch(
-        _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
-        noting report: TransferReport, begin: @Sendable (DocumentWriter.Start) -> Void = { _ in },
-        told: @Sendable () -> Void = {}, progress: @escaping @Sendable (WireProgressReport) -> Void
+        _ description: DocumentDescription, for plan: Handoff.Plan, into folder: DestinationFolder,
+        usingCopies usesCopies: Bool = true, from connection: Connection, claim: ClaimID, noting report: TransferReport,
+        begin: @Sendable (DocumentWriter.Start) -> Void = { _ in }, told: @Sendable () -> Void = {},
+        progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
         let tree = description.tree
-        try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
-        try Self.refuseFolder(tree, listedAs: order.type)
-        try order.rule?.require(type: nil, size: AcceptPolicy.Rule.size(of: tree))
-        let copies = order.copies
-        let isTrusted = copies.areTrusted && order.usesCopies
+        try Self.refuseHidden(tree.label, title: plan.activity.title, wasSeen: plan.rule == nil)
+        try Self.refuseFolder(tree, listedAs: plan.activity.type)
+        try plan.rule?.require(type: nil, size: AcceptPolicy.Rule.size(of: tree))
+        let copies = plan.copies
+        let isTrusted = copies.areTrusted && usesCopies
         let writer = try await withHandoffErrors {
             try await DocumentWriter.create(
-                tree, from: order.origin, in: order.folder, ledger: ledger, against: isTrusted ? copies.paths : [],
-                requiringCopies: !copies.wereOpened, identity: description.identity, naming: order.naming,
+                tree, from: plan.origin.id, in: folder, ledger: ledger, against: isTrusted ? copies.paths : [],
+                requiringCopies: !copies.wereOpened, identity: description.identity, naming: plan.naming,
                 on: connection.loop)
         }
         copies.noteOpened()

@@ -14,17 +14,10 @@ struct DocumentService: Sendable {
     static let progressInterval = Duration.milliseconds(200)
     /// How long finding a document in the shared folders may take: it arrives without as well.
     static let sharedFolderDeadline = Duration.seconds(2)
-    /// How long an application may take for a chunk that it reads: 3 s. Then the origin is left, because it serves one
-    /// such read of a device at a time. Once the application has taken the chunk, the origin is asked for the rest.
-    /// Three reads may wait in line there, which is less than the 15 s that a device waits for an answer.
-    static let readPatience = Duration.seconds(3)
     /// Between two looks at a document that is missing.
     private static let pauseOfAbsence = Duration.milliseconds(50)
     /// How long listing and deleting parts may take. A disk that hangs holds one thread for each attempt.
     private static let partsDeadline = Duration.seconds(15)
-    /// How often in a row a document that an application reads is described anew, because it was refused as another
-    /// one: 3.
-    static let descriptionsOfRead = 3
 
     /// Entries of a description that are sent at once.
     static let entriesAtOnce = 256
@@ -112,38 +105,6 @@ struct DocumentService: Sendable {
                 }
             }
         }
-    }
-
-    /// Looks at one file of a folder of this device. No link in the folder is followed: it may lead elsewhere by now.
-    ///
-    /// - Throws: `invalidRequest` where the folder has no such file.
-    func scan(_ file: EntryPath, in folder: FilePath) async throws(HandoffError) -> ScannedDocument {
-        let room = descriptions?.reservation(of: Self.applications)
-        let scanned = try await Self.onThread { (_) throws(DocumentError) in
-            try Self.find(file, in: folder).map { path throws(DocumentError) in
-                try DocumentScan.scan(path, room: room)
-            }
-        }
-        guard let scanned else {
-            let label = NameDisplay.escaped(FilePath(root: nil, folder.components.suffix(1)).bytes)
-            throw HandoffError(.invalidRequest, "“\(label)” has no file “\(file)”")
-        }
-        return scanned
-    }
-
-    /// - Returns: nil where the folder has no such file, or it is behind a link.
-    private static func find(_ file: EntryPath, in folder: FilePath) throws(DocumentError) -> FilePath? {
-        guard let below = FilePath(bytes: file.bytes) else { return nil }
-        let names = file.bytes.split(separator: UInt8(ascii: "/")).map(Array.init)
-        do {
-            guard case .file = try FileLookup.find(names, beneath: folder, followsLinks: false) else { return nil }
-        } catch .notDirectory {
-            return nil
-        } catch {
-            let code: DocumentError.Code = error == .noSuchFileOrDirectory ? .missing : .unreadable
-            throw DocumentError(code, NameDisplay.escaped(folder.bytes), underlyingError: error)
-        }
-        return folder.appending(below.components)
     }
 
     /// The parts that no transfer uses at this moment, the newest first.

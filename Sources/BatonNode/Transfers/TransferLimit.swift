@@ -11,11 +11,14 @@ final class TransferLimit {
     /// What is done for a device; each kind has places of its own.
     enum Work: Hashable {
         case document
-        /// A preview does not wait for documents. One runs at a time, and the others wait in line.
+        /// A preview does not wait for documents. Two run at once, and others wait in line.
         case preview
         /// Looking at all that is in a document, and telling it: a thread, and a tree in memory.
         case description
     }
+
+    /// Previews of one device at once: 2, so that a reader that stands still keeps no other one waiting.
+    private static let previewsPerDevice = 2
 
     private let boundPerDevice: Int
     /// The places that are taken.
@@ -46,7 +49,8 @@ final class TransferLimit {
     func begin(for device: PeerName, _ work: Work = .document) async throws(HandoffError) {
         let (key, waits) = (Key(device: device.id, work: work), work == .preview)
         let line =
-            lines[key] ?? WaitingLine(places: waits ? 1 : boundPerDevice, waiting: waits ? boundPerDevice : 0)
+            lines[key]
+            ?? WaitingLine(places: waits ? Self.previewsPerDevice : boundPerDevice, waiting: waits ? boundPerDevice : 0)
         lines[key] = line
         guard await line.enter() else {
             throw HandoffError(

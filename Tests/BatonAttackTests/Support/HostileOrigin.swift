@@ -69,12 +69,12 @@ struct HostileOrigin: Sendable {
             }
         }
         let claim = ClaimID()
-        let order = DocumentOrder(
-            title: title, type: type, origin: "hostile",
-            folder: try DestinationFolder(FilePath(folder.path)), copies: OlderCopies(copies), rule: rule)
+        let plan = Handoff.Plan(
+            activity: .with { ($0.title, $0.type) = (title, type) }, origin: PeerName(id: "hostile", name: "hostile"),
+            candidates: [], destination: nil, rule: rule, copies: OlderCopies(copies))
         _ = try await service.fetch(
-            service.describe(from: near, claim: claim), for: order, from: near, claim: claim,
-            noting: TransferReport(), progress: { _ in })
+            service.describe(from: near, claim: claim), for: plan, into: DestinationFolder(FilePath(folder.path)),
+            from: near, claim: claim, noting: TransferReport(), progress: { _ in })
     }
 
     /// Fetches the document into a folder, if it can be had: again where an answer came too late. The floods of the
