@@ -15,6 +15,8 @@ actor SharedFiles {
     static let deadline = Duration.seconds(15)
     /// The failure of a folder that hangs, for the sentence of ``withDeadline(_:_:device:target:late:file:line:_:)``.
     static let silence = "the shared folders did not answer"
+    /// Documents of all applications at most. A further one evicts the oldest, which its application is then refused.
+    static let grantBound = 4096
 
     private nonisolated let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -24,7 +26,9 @@ actor SharedFiles {
     private var known = SharedRoots()
     /// What is wrong with the file, for people; `nil` where nothing is.
     private var problem: String?
-    private var granted = GrantedDocuments()
+    /// The documents that were fetched for applications, which may then use them, the latest last. A path is without
+    /// links and `..`, and an application is its identifier.
+    private var grants: [(path: FilePath, application: String)] = []
 
     /// - Parameter path: of the file `shared-roots`.
     init(path: FilePath, on executor: BlockingExecutor, logger: Logger) {
@@ -64,7 +68,9 @@ actor SharedFiles {
     func grant(_ path: FilePath, to application: String) {
         // A file that has gone meanwhile needs no grant.
         guard let resolved = try? FileLookup.resolved(path) else { return }
-        granted.insert(resolved, for: application)
+        grants.removeAll { $0.application == application && $0.path == resolved }
+        if grants.count == Self.grantBound { grants.removeFirst() }
+        grants.append((path: resolved, application: application))
     }
 
     /// Makes sure that an application may use a file: one in a shared folder, or a document that was fetched for it.
@@ -79,7 +85,7 @@ actor SharedFiles {
             throw HandoffError(.accessRefused, "\(shown(path)) is not there, or cannot be reached (\(error))")
         }
         if roots.place(of: resolved) != nil { return }
-        if let application, granted.contains(resolved, for: application) { return }
+        if let application, grants.contains(where: { $0.application == application && $0.path == resolved }) { return }
         throw HandoffError(
             .accessRefused,
             "\(shown(path)) is in no shared folder of this device, and came with no activity of this application: see"

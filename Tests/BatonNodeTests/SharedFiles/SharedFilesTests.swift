@@ -292,16 +292,27 @@ struct SharedFilesTests {
         await expectRefused(.accessRefused, "no shared folder") { try await mayUse("elsewhere/out") }
     }
 
-    @Test("The table of fetched documents stays bounded, and forgets the oldest")
-    func granted() {
-        var granted = GrantedDocuments()
-        granted.insert("/d", for: "a")
-        for number in 1..<GrantedDocuments.bound { granted.insert(FilePath("/d/\(number)"), for: "b") }
-        #expect(granted.contains("/d", for: "a") && !granted.contains("/d", for: "b"))
-        granted.insert("/d", for: "a")
-        granted.insert("/new", for: "b")
-        #expect(granted.contains("/d", for: "a") && granted.contains("/new", for: "b"))
-        #expect(!granted.contains("/d/1", for: "b") && granted.contains("/d/2", for: "b"))
+    @Test("The list of fetched documents stays bounded, and forgets the oldest")
+    func granted() async throws {
+        let scene = try Scene()
+        func grant(_ name: String, _ application: String) async {
+            await scene.origin.grant(FilePath("\(scene.path)/\(name)"), to: application)
+        }
+        func mayUse(_ name: String, _ application: String) async throws {
+            try await scene.origin.requireAccess(to: FilePath("\(scene.path)/\(name)"), by: application)
+        }
+        await grant("elsewhere/out", "a")
+        for number in 1..<SharedFiles.grantBound { await grant("elsewhere/out", "b\(number)") }
+        try await mayUse("elsewhere/out", "a")
+        await expectRefused(.accessRefused, "no shared folder") { try await mayUse("elsewhere/second", "a") }
+        // It is the latest now, and takes no second place.
+        await grant("elsewhere/out", "a")
+        try await mayUse("elsewhere/out", "b1")
+        await grant("elsewhere/second", "b1")
+        try await mayUse("elsewhere/out", "a")
+        try await mayUse("elsewhere/second", "b1")
+        await expectRefused(.accessRefused, "no shared folder") { try await mayUse("elsewhere/out", "b1") }
+        try await mayUse("elsewhere/out", "b2")
     }
 }
 
