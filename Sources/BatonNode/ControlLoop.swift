@@ -56,6 +56,9 @@ extension BatonEventLoop.Timer {
 struct DeadlineTimer {
     private var timer: BatonEventLoop.Timer?
 
+    /// Whether a deadline is set and has not come.
+    var isScheduled: Bool { timer?.isScheduled ?? false }
+
     /// Has the handler called at a deadline, in place of the one before; nil for never. The first handler is kept.
     @ControlLoop
     mutating func schedule(at deadline: Instant?, _ handler: @escaping @ControlLoop @Sendable () -> Void) {

@@ -86,14 +86,16 @@ struct ApplicationsTests {
                     source: .registered(from: nil)))
         }
 
-        /// Registers an application that runs.
+        /// Registers an application that runs, on a connection of its own.
         @discardableResult
         func run(
             _ identifier: String, team: String = "", types: [String] = [ApplicationsTests.type], versions: UInt32 = 0,
             inFront: Bool = false
-        ) async throws -> Applications.RegistrationID {
+        ) async throws -> Connection {
+            let connection = try await ownConnection()
             try await applications.register(
-                application(identifier, team, types, versions, inFront, on: ownConnection()))
+                application(identifier, team, types, versions, inFront, on: connection))
+            return connection
         }
 
         /// A connection for one application alone.
@@ -190,9 +192,33 @@ struct ApplicationsTests {
             b, of: .none, continuing: Self.type, for: Self.type)
         #expect(try await scene.choose(activity()) == ["org.example.b"])
 
-        try await scene.applications.update(first, to: scene.application("org.example.a", "", [Self.type], 0, true))
+        try await scene.applications.update(
+            to: scene.application("org.example.a", "", [Self.type], 0, true, on: first))
         #expect(try await scene.choose(activity()) == ["org.example.a"])
         await scene.applications.unregister(first)
+        #expect(try await scene.choose(activity()) == ["org.example.b"])
+    }
+
+    @Test("Of several in front the one that came there last is chosen")
+    func severalInFront() async throws {
+        let scene = try await Scene()
+        let first = try await scene.run("org.example.a", inFront: true)
+        try await scene.run("org.example.b", inFront: true)
+        #expect(try await scene.choose(activity()) == ["org.example.b"])
+        func update(isInFront: Bool) async throws {
+            try await scene.applications.update(
+                to: scene.application("org.example.a", "", [Self.type], 0, isInFront, on: first))
+        }
+        // It stays where it was.
+        try await update(isInFront: true)
+        #expect(try await scene.choose(activity()) == ["org.example.b"])
+        try await update(isInFront: false)
+        try await update(isInFront: true)
+        #expect(try await scene.choose(activity()) == ["org.example.a"])
+        // An update after the end of a registration changes nothing.
+        await scene.applications.unregister(first)
+        try await update(isInFront: true)
+        #expect(await scene.applications.count == 1)
         #expect(try await scene.choose(activity()) == ["org.example.b"])
     }
 
@@ -201,13 +227,13 @@ struct ApplicationsTests {
         let scene = try await Scene()
         let first = try await scene.run("org.example.a")
         let connection = try await scene.ownConnection()
-        _ = try await scene.applications.register(scene.application("org.example.b", on: connection))
+        try await scene.applications.register(scene.application("org.example.b", on: connection))
         #expect(try await scene.choose(activity()) == ["org.example.a", "org.example.b"])
 
         // In front, and behind again.
         for isInFront in [true, false] {
             try await scene.applications.update(
-                first, to: scene.application("org.example.a", "", [Self.type], 0, isInFront))
+                to: scene.application("org.example.a", "", [Self.type], 0, isInFront, on: first))
         }
         #expect(try await scene.choose(activity()) == ["org.example.a"])
         // An activity of its own becomes current.
@@ -219,10 +245,10 @@ struct ApplicationsTests {
         // Registers in front, and goes behind.
         let third = try await scene.run("org.example.c", inFront: true)
         #expect(try await scene.choose(activity()) == ["org.example.c"])
-        try await scene.applications.update(third, to: scene.application("org.example.c"))
+        try await scene.applications.update(to: scene.application("org.example.c", on: third))
         #expect(try await scene.choose(activity()) == ["org.example.c"])
         // An update that does not mention the front changes nothing.
-        try await scene.applications.update(first, to: scene.application("org.example.a", "", [Self.type], 1))
+        try await scene.applications.update(to: scene.application("org.example.a", "", [Self.type], 1, on: first))
         #expect(try await scene.choose(activity()) == ["org.example.c"])
     }
 
@@ -275,9 +301,10 @@ struct ApplicationsTests {
     @Test("An application keeps identifier and team, and as many register as the bound allows")
     func bounds() async throws {
         let scene = try await Scene()
-        let id = try await scene.run("org.example.a", team: "T")
-        for other in [try scene.application("org.example.b", "T"), try scene.application("org.example.a", "U")] {
-            let error = await #expect(throws: HandoffError.self) { try await scene.applications.update(id, to: other) }
+        let connection = try await scene.run("org.example.a", team: "T")
+        for (identifier, team) in [("org.example.b", "T"), ("org.example.a", "U")] {
+            let other = try scene.application(identifier, team, on: connection)
+            let error = await #expect(throws: HandoffError.self) { try await scene.applications.update(to: other) }
             #expect(error?.code == .invalidRequest)
         }
         for number in 1..<Applications.bound { try await scene.run("org.example.n\(number)") }
@@ -299,7 +326,7 @@ struct ApplicationsTests {
     func oneEach() async throws {
         let scene = try await Scene()
         let connection = try await scene.ownConnection()
-        let id = try await scene.applications.register(scene.application("org.example.a", on: connection))
+        try await scene.applications.register(scene.application("org.example.a", on: connection))
         for identifier in ["org.example.a", "org.example.b"] {
             let error = await #expect(throws: HandoffError.self) {
                 try await scene.applications.register(scene.application(identifier, on: connection))
@@ -308,8 +335,8 @@ struct ApplicationsTests {
             #expect(error?.message.contains("org.example.a is registered on this connection already") == true)
         }
         #expect(await scene.applications.count == 1)
-        await scene.applications.unregister(id)
-        _ = try await scene.applications.register(scene.application("org.example.b", on: connection))
+        await scene.applications.unregister(connection)
+        try await scene.applications.register(scene.application("org.example.b", on: connection))
     }
 
     @Test(

@@ -23,24 +23,13 @@ final class Applications {
     /// 2 s.
     nonisolated static let writeInterval = Duration.seconds(2)
 
-    /// Names one registration, for as long as its stream is open.
-    struct RegistrationID: Hashable, Sendable {
-        fileprivate let number: UInt64
-    }
-
-    private struct Registration {
-        let application: RunningApplication
-        /// Rises each time that it comes to the front: the highest is the one the user was at last.
-        let order: UInt64
-    }
-
     let launcher: ApplicationLauncher
     let logger: Logger
     let launchDeadline: Duration
     private let handoffSwitch: HandoffSwitchKeeper
     private let associations: SiteAssociations
-    private var registrations: [RegistrationID: Registration] = [:]
-    private var lastNumber: UInt64 = 0
+    /// One on each connection. The last is the one that registered or came to the front last.
+    private var registrations: [RunningApplication] = []
     /// Applications that are launched and have not registered yet, by their identifiers.
     var launches: [String: Launch] = [:]
     /// The callers that wait for an application: no more than there are handoffs under way.
@@ -51,8 +40,6 @@ final class Applications {
     private(set) var recent: RecentApplications
     private let recentPath: FilePath
     private var recentTimer = DeadlineTimer()
-    /// Whether a write is planned or under way.
-    private var isWritingRecent = false
 
     /// - Parameters:
     ///   - environment: where desktop entries and programs are found, and what applications inherit.
@@ -91,11 +78,7 @@ final class Applications {
     func noteUse(of identifier: String) {
         guard recent.identifiers.first != identifier else { return }
         recent.note(identifier)
-        if !isWritingRecent { scheduleRecentWrite() }
-    }
-
-    private func scheduleRecentWrite() {
-        isWritingRecent = true
+        guard !recentTimer.isScheduled else { return }
         recentTimer.schedule(at: .now + Self.writeInterval) { [weak self] in self?.writeRecent() }
     }
 
@@ -106,17 +89,13 @@ final class Applications {
             } catch {
                 logger.warning("which application was used last cannot be kept: \(error)")
             }
-            ControlLoop.execute {
-                self.isWritingRecent = false
-                if self.recent != recent { self.scheduleRecentWrite() }
-            }
         }
     }
 
     // MARK: Registering
 
     /// An application runs. One that is in front is noted as used.
-    func register(_ application: RunningApplication) throws(HandoffError) -> RegistrationID {
+    func register(_ application: RunningApplication) throws(HandoffError) {
         guard registrations.count < Self.bound else {
             throw HandoffError(.limitExceeded, "\(Self.bound) applications are registered already")
         }
@@ -125,27 +104,25 @@ final class Applications {
                 .invalidRequest,
                 "\(other) is registered on this connection already: each application needs one of its own")
         }
-        lastNumber += 1
-        let id = RegistrationID(number: lastNumber)
-        registrations[id] = Registration(application: application, order: lastNumber)
+        registrations.append(application)
         arrivals.wake(application.identifier)
         if application.isInFront { noteUse(of: application.identifier) }
-        return id
     }
 
-    /// Changes what an application says of itself. If it comes to the front, it is noted as used.
-    func update(_ id: RegistrationID, to application: RunningApplication) throws(HandoffError) {
-        guard let before = registrations[id] else { return }
-        guard before.application.identifier == application.identifier, before.application.team == application.team
-        else {
+    /// Changes what an application, known by its connection, says of itself. If it comes to the front, it is noted as
+    /// used.
+    func update(to application: RunningApplication) throws(HandoffError) {
+        guard let index = registrations.firstIndex(where: { $0.connection === application.connection }) else { return }
+        let before = registrations[index]
+        guard before.identifier == application.identifier, before.team == application.team else {
             throw HandoffError(
                 .invalidRequest, "an application keeps its identifier and its team while it is registered")
         }
-        let comesToFront = application.isInFront && !before.application.isInFront
-        if comesToFront { lastNumber += 1 }
-        registrations[id] = Registration(
-            application: application, order: comesToFront ? lastNumber : before.order)
-        if comesToFront { noteUse(of: application.identifier) }
+        registrations[index] = application
+        if application.isInFront && !before.isInFront {
+            registrations.append(registrations.remove(at: index))
+            noteUse(of: application.identifier)
+        }
     }
 
     /// One of an application's activities became current: the user is at that application.
@@ -153,9 +130,9 @@ final class Applications {
         if let identifier = identifier(on: connection) { noteUse(of: identifier) }
     }
 
-    /// It runs no more.
-    func unregister(_ id: RegistrationID) {
-        registrations[id] = nil
+    /// The application on this connection runs no more.
+    func unregister(_ connection: Connection) {
+        registrations.removeAll { $0.connection === connection }
     }
 
     var count: Int { registrations.count }
@@ -234,7 +211,7 @@ final class Applications {
     ) -> [ApplicationChoice.Candidate] {
         ApplicationChoice.candidates(
             forType: type, team: team, installed: manifests,
-            running: registrations.values.map(\.application).filter { TeamTag(of: $0.team) == team }
+            running: registrations.filter { TeamTag(of: $0.team) == team }
                 .map { ($0.identifier, $0.name, $0.types.contains(type)) })
     }
 
@@ -297,10 +274,10 @@ final class Applications {
     ///
     /// - Parameter type: `nil` for a page whose host the application belongs to, which it need not declare.
     func running(_ identifier: String, of team: TeamTag, continuing type: String?) -> RunningApplication? {
-        registrations.values.filter { registration in
-            registration.application.identifier == identifier && TeamTag(of: registration.application.team) == team
-                && (type.map { registration.application.types.contains($0) } ?? true)
-        }.max { $0.order < $1.order }?.application
+        registrations.last { application in
+            application.identifier == identifier && TeamTag(of: application.team) == team
+                && (type.map { application.types.contains($0) } ?? true)
+        }
     }
 
     /// Declines what the user has switched off since it was chosen.
@@ -310,13 +287,12 @@ final class Applications {
 
     /// The identifier that an application registered under on this connection; `nil` where none has.
     func identifier(on connection: Connection) -> String? {
-        registrations.values.first { $0.application.connection === connection }?.application.identifier
+        registrations.first { $0.connection === connection }?.identifier
     }
 
     /// The applications in front, the latest first.
     private var inFront: [String] {
-        registrations.values.filter(\.application.isInFront).sorted { $0.order > $1.order }
-            .map(\.application.identifier)
+        registrations.filter(\.isInFront).map(\.identifier).reversed()
     }
 }
 

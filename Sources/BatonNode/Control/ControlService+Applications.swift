@@ -12,17 +12,17 @@ extension ControlService {
     func register(
         _ request: WireRegisterRequest, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let id = try applications.register(RunningApplication(request, on: application))
+        try applications.register(RunningApplication(request, on: application))
         applicationsChanged()
         do {
             defer {
-                applications.unregister(id)
+                applications.unregister(application)
                 applicationsChanged()
             }
             // An update that cannot be is told by an abort: see ``serve(_:of:)``.
             try await stream.respond(.register(.init()))
             for try await update in stream.records(of: WireRegisterRequest.self) {
-                try applications.update(id, to: RunningApplication(update, on: application))
+                try applications.update(to: RunningApplication(update, on: application))
                 applicationsChanged()
             }
         }
