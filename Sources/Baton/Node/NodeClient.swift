@@ -245,8 +245,9 @@ package struct NodeClient: Sendable {
             do {
                 do {
                     try await read()
-                } catch let error as TransportError where error.code == .reset(.sourceChanged) {
-                    // Another file of the folder may have changed. Only bytes of the same version come now.
+                } catch let error as HandoffError where error.code == .documentChanged {
+                    // Another file of the folder may have changed. The node asks what there is now, and only bytes of
+                    // the same version come.
                     try await read()
                 }
             } catch let error as TransportError {

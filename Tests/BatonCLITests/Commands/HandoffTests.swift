@@ -476,7 +476,7 @@ struct HandoffTests {
         #expect(offers.withLock { $0 } == OfferRun.lossLimit)
     }
 
-    @Test("A read that ends because something else has changed goes on, with bytes of the same version only")
+    @Test("A read that is refused because something has changed is tried again")
     func readAgain() async throws {
         let requests = Mutex<[WireDocumentReadRequest]>([])
         let node = try ScriptedNode { request, stream, _ in
@@ -485,8 +485,8 @@ struct HandoffTests {
                 requests.append(read)
                 return requests.count
             }
+            guard number > 1 else { throw HandoffError(.documentChanged, "it has changed") }
             try await stream.respond(.documentRead(.with { $0.version = Data([7]) }))
-            if number == 1 { return await stream.reset(.sourceChanged) }
             _ = try await stream.write(Buffer(copying: [1, 2, 3]))
             await stream.finish()
         }
@@ -494,7 +494,7 @@ struct HandoffTests {
         var bytes: [UInt8] = []
         let count = try await client.readDocument(0..<3, ofHandoff: [], ofFile: []) { bytes += $0 }
         #expect(count == 3 && bytes == [1, 2, 3])
-        #expect(requests.withLock { $0.map(\.version) } == [Data(), Data([7])])
+        #expect(requests.withLock(\.count) == 2)
         await client.close()
     }
 
