@@ -152,37 +152,29 @@ final class AutomaticAcceptanceTests {
         await parts.directory.stop()
     }
 
-    @Test("While Handoff is off nothing is begun with that has waited for its turn; once it is on, it has it again")
+    @Test("A document waits while Handoff is off, and has its turn once it is on")
     func switchedOff() async throws {
-        let (first, second) = (parts.account.devices[1], parts.account.devices[2])
-        let own = folder + "/own"
-        try FileManager.default.createDirectory(atPath: own, withIntermediateDirectories: false)
-        try Self.write("accept device=\(first.id) to=\(own)\naccept to=\(folder)\n", to: rules)
         let isOpening = Lock(false)
         let (opened, open) = AsyncStream<Void>.makeStream()
         let running = start(rest: .milliseconds(100)) { path in
-            if path.string == own {
-                isOpening.withLock { $0 = true }
-                for await _ in opened {}
-            }
+            isOpening.withLock { $0 = true }
+            for await _ in opened {}
             return try DestinationFolder(path)
         }
-        for device in [first, second] { await parts.directory.prove(device.id.description) }
-        try await announce(first)
+        let device = parts.account.devices[1]
+        await parts.directory.prove(device.id.description)
+        try await announce(device)
         try await eventually("its folder is being opened") { isOpening.withLock { $0 } }
         _ = try await handoffSwitch.set(false, for: "")
         open.finish()
-        try await eventually("it has had its turn") { log.lines.contains { $0.contains("is left: Handoff is off") } }
+        try await eventually("it waits") { log.lines.contains { $0.contains(" waits: Handoff is switched off") } }
         #expect(takenFrom().isEmpty)
-        // The device is away when it is switched on, and then comes back.
-        await parts.directory.handle(.removed(instance: first.id.description))
+        // The device is away when it is switched on.
+        await parts.directory.handle(.removed(instance: device.id.description))
         _ = try await handoffSwitch.set(true, for: "")
         // As whoever switches it does.
         await parts.directory.changed()
-        try await announce(second)
-        try await eventually("all changes were looked at") { takenFrom() == [second.id.description] }
-        try await announce(first)
-        try await eventually("it has another turn") { takenFrom() == [second, first].map(\.id.description) }
+        try await eventually("it has another turn") { takenFrom() == [device.id.description] }
         running.cancel()
         await running.value
         await parts.directory.stop()
@@ -298,23 +290,14 @@ final class AutomaticAcceptanceTests {
         await parts.directory.stop()
     }
 
-    @Test("What was on its way when Handoff was switched off is left until it is on again", arguments: [false, true])
-    func switchedOffOnTheWay(isBackAtOnce: Bool) async throws {
-        let device = parts.account.devices[1]
+    @Test("What was on its way when Handoff was switched off is left to the user, also when it is on again")
+    func switchedOffOnTheWay() async throws {
+        let (device, other) = (parts.account.devices[1], parts.account.devices[2])
         let asked = Lock(0)
-        try await whileConnected(to: device) { [handoffSwitch, parts] request in
-            guard case .payload(let request) = request else {
-                if case .release = request, isBackAtOnce {
-                    _ = try await handoffSwitch.set(true, for: "")
-                    await parts.directory.changed()
-                }
-                throw HandoffError(.documentUnreadable, "it is gone")
-            }
-            let count = asked.withLock { count in
-                count += 1
-                return count
-            }
-            if count == 1 { _ = try await handoffSwitch.set(false, for: "") }
+        try await whileConnected(to: device) { [handoffSwitch] request in
+            guard case .payload(let request) = request else { throw HandoffError(.documentUnreadable, "it is gone") }
+            asked.withLock { $0 += 1 }
+            _ = try await handoffSwitch.set(false, for: "")
             return .payload(
                 .with {
                     $0.claimID = Data(repeating: 7, count: 16)
@@ -325,16 +308,18 @@ final class AutomaticAcceptanceTests {
                     $0.payload.summary.title = "Scan"
                 })
         } meanwhile: {
-            try await eventually("it is left") { log.lines.contains { $0.contains("is left: Handoff is off") } }
-            if !isBackAtOnce {
-                try await eventually("its note is taken back") { takenFrom().isEmpty }
-                #expect(asked.withLock { $0 } == 1)
-                _ = try await handoffSwitch.set(true, for: "")
-                // As whoever switches it does.
-                await parts.directory.changed()
+            try await eventually("it is not taken over") {
+                log.lines.contains { $0.contains("was not taken over: Handoff is switched off") }
             }
-            try await eventually("it is asked for again") { asked.withLock { $0 } == 2 }
-            try await eventually("it is noted") { takenFrom() == [device.id.description] }
+            _ = try await handoffSwitch.set(true, for: "")
+            // As whoever switches it does.
+            await parts.directory.changed()
+            // Each change is looked at as a whole before the next one.
+            await parts.directory.prove(other.id.description)
+            try await announce(other)
+            try await eventually("another device has its turn") { takenFrom().contains(other.id.description) }
+            #expect(takenFrom() == [device.id.description, other.id.description])
+            #expect(asked.withLock { $0 } == 1)
         }
     }
 

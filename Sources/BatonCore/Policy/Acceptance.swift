@@ -49,32 +49,24 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
     package enum End: Sendable {
         /// The document is here, or no rule accepts it any more.
         case done
+        /// Also if Handoff is switched off after the document was noted: it is left to the user.
         case failed
         /// The activity was taken before, perhaps before the node was started.
         case begunBefore
-        /// Too many handoffs are under way, or the folder of the rule did not open in time: the document waits again.
+        /// The document waits again: Handoff is off, too many handoffs are under way, or the folder of the rule did not
+        /// open in time.
         case postponed
-        /// The user of this device has switched Handoff off. When it is on again, the document is looked at anew if its
-        /// device still announces it.
-        case switchedOff
         /// The node stops.
         case stopped
     }
 
     /// The state of a device.
     private enum Turn: Sendable {
-        /// Its document is to be fetched.
-        case waiting(Document)
-        /// Its document is noted as taken.
-        case begun(Document)
+        /// Its document is to be fetched, or is being fetched.
+        case fetching(Document)
         case resting(until: Instant)
 
-        var document: Document? {
-            switch self {
-            case .waiting(let document), .begun(let document): document
-            case .resting: nil
-            }
-        }
+        var document: Document? { if case .fetching(let document) = self { document } else { nil } }
     }
 
     private struct Key: Sendable, Hashable {
@@ -124,11 +116,11 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
 
     /// The orders since this was called last, the oldest first.
     package mutating func takeEffects() -> [Effect] {
-        while turns.values.count(where: { $0.document != nil }) < AcceptanceBounds.concurrency,
+        while isOn, turns.values.count(where: { $0.document != nil }) < AcceptanceBounds.concurrency,
             let index = waiting.firstIndex(where: { turns[$0.device] == nil })
         {
             let document = waiting.remove(at: index)
-            turns[document.device] = .waiting(document)
+            turns[document.device] = .fetching(document)
             effects.append(.fetch(document))
         }
         defer { effects = [] }
@@ -167,7 +159,7 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
     ///
     /// - Returns: nil, or the end of the turn if the document is not to be fetched.
     package mutating func start(_ device: String) -> End? {
-        guard isOn else { return .switchedOff }
+        guard isOn else { return .postponed }
         guard !isStopped, let document = turns[device]?.document else { return .stopped }
         let line = line(of: document)
         guard !taken.contains(line) else { return .begunBefore }
@@ -176,23 +168,15 @@ package struct Acceptance<Document: AnnouncedDocument>: Sendable {
         if own.count > AcceptanceBounds.takenOfOneDevice { taken.remove(at: own[0]) }
         taken.removeFirst(max(0, taken.count - AcceptanceBounds.taken))
         effects.append(.keep(taken))
-        turns[device] = .begun(document)
         return nil
     }
 
     /// The turn of a device is over.
     package mutating func end(_ device: String, _ end: End) {
-        guard let turn = turns[device], let document = turn.document else { return }
+        guard let document = turns[device]?.document else { return }
         turns[device] = nil
         switch end {
         case .done, .begunBefore, .stopped: break
-        case .switchedOff:
-            if case .begun = turn {
-                let line = line(of: document)
-                taken.removeAll { $0 == line }
-                effects.append(.keep(taken))
-            }
-            seen.remove(Key(document))
         case .failed, .postponed:
             turns[device] = .resting(until: now + rest)
             if end == .postponed { enter(document) }

@@ -45,8 +45,6 @@ final class Handoff {
     var reporter: DocumentReporter?
     /// How far the document is, in all attempts.
     let progress = TransferReport()
-    /// It ended because the user of this device has switched Handoff off.
-    private(set) var wasSwitchedOff = false
     /// The payload as the origin sent it; nil before it did.
     private var payload: WireActivityPayload?
     /// The same with the files of this device in it.
@@ -241,12 +239,7 @@ final class Handoff {
         // Told before the payload is handed on, and after it has come: before that nobody knows the host.
         try await announcePage(payload.webPageURL)
         // The user may have switched it off while the activity was on its way.
-        do {
-            try applications.requireOn(for: continuing?.identifier ?? "")
-        } catch {
-            wasSwitchedOff = true
-            throw error
-        }
+        try applications.requireOn(for: continuing?.identifier ?? "")
         let arrival = try await files.incoming(
             payload, of: plan.origin.name, takesLocal: continuing != nil || plan.destination == nil)
         self.arrival = arrival

@@ -183,10 +183,6 @@ final class AutomaticAcceptance {
         let (end, error) = await fetch(document, by: rule, of: policy, into: place, what)
         decide { $0.end(document.device, end) }
         switch (end, error) {
-        case (.switchedOff, _):
-            logger.notice("\(what) is left: Handoff is off")
-            // It may be on again by now.
-            directory.changed()
         case (.begunBefore, _): logger.notice("\(what) was begun with before, and is not taken over again")
         case (.postponed, let error?):
             if postponement.take(at: .now) { logger.notice("\(what) waits: \(error)") }
@@ -199,7 +195,6 @@ final class AutomaticAcceptance {
     private func fetch(
         _ document: Document, by rule: AcceptPolicy.Rule, of policy: AcceptPolicy, into place: FilePath, _ what: String
     ) async -> (Acceptance<Document>.End, HandoffError?) {
-        guard handoffSwitch.current.isOn else { return (.switchedOff, nil) }
         let handoff: Handoff
         do {
             handoff = makeHandoff(
@@ -211,6 +206,7 @@ final class AutomaticAcceptance {
             return (error.code == .timedOut ? .postponed : .failed, error)
         }
         do {
+            try handoffSwitch.current.requireOn()
             try handoffs.insert(handoff)
         } catch {
             guard error.code == .destinationExists else { return (.postponed, error) }
@@ -221,9 +217,7 @@ final class AutomaticAcceptance {
         if let end = decide({ $0.start(document.device) }) { return (end, nil) }
         logger.notice("\(what) is taken over into \(place)")
         handoffs.begin(handoff)
-        let isWell = await follow(handoff, what)
-        // If the user of the other device has switched Handoff off, the document has failed.
-        return (handoff.wasSwitchedOff ? .switchedOff : isWell ? .done : .failed, nil)
+        return (await follow(handoff, what) ? .done : .failed, nil)
     }
 
     /// Opens the folder of a rule. Waits no longer than ``HandoffDeadlines/opening``. If the folder hangs, each try
