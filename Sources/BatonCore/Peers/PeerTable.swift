@@ -78,20 +78,21 @@ package struct PeerTable: Sendable {
         case .duplicate:
             lacksLists = false
             // The responder may have been restarted, or an attacker removed the record and the device put it back.
-            let isPinned =
-                pinned.contains(instance) || pinned.restore(instance, of: record.device, isProved: isProved)
-            orders = [isPinned ? .keep(instance) : .follow(instance)]
+            orders = [follow(instance)]
             receiveAgain(record, isOutdated: isOutdated, instance: instance, interface: interface, now: now)
         case .expired:
             orders = [.follow(instance)]
         case .replayed:
-            // An old record shows a clone. But some cache may show it under the device's own name, and anyone can put
-            // it under the only name that shows a device.
-            guard !pinned.contains(instance), !peers.values.contains(where: { $0.instances == [instance] }) else {
+            // A pinned instance may have gone and come back. Until there is an order, discovery holds its query open.
+            guard !pinned.contains(instance) else {
+                orders = [.keep(instance)]
                 break
             }
+            // An old record shows a clone. But some cache may show it under the device's own name, and anyone can put
+            // it under the only name that shows a device.
+            guard !peers.values.contains(where: { $0.instances == [instance] }) else { break }
             // While nothing shows the device, the name may be its own, and a cache has an old record of it.
-            let isClone = pinned.device(of: instance) == nil && peers[record.device]?.isPresent == true
+            let isClone = peers[record.device]?.isPresent == true
             orders = [isClone ? .reject(instance) : .follow(instance)]
             remove(instance: instance)
         }
@@ -100,12 +101,14 @@ package struct PeerTable: Sendable {
 
     /// An instance shows a record that does not count. It goes on being heard if it has shown a device, since anybody
     /// can put a bad record under its name, and take the good one away before.
-    package func passOver(_ instance: String) -> Order? {
+    package func passOver(_ instance: String) -> Order {
         records(shownBy: instance).isEmpty ? .reject(instance) : follow(instance)
     }
 
-    /// An instance shows a device that may be dialled, and nothing that counts.
-    package func follow(_ instance: String) -> Order? { pinned.contains(instance) ? nil : .follow(instance) }
+    /// An instance shows a device that may be dialled, and nothing that counts. It stays pinned if it was.
+    package func follow(_ instance: String) -> Order {
+        pinned.contains(instance) ? .keep(instance) : .follow(instance)
+    }
 
     /// The advertisements that an instance has shown: of one device as a rule. A device that sleeps, or whose record
     /// somebody took away, is known by the pinned instance.
@@ -160,7 +163,6 @@ package struct PeerTable: Sendable {
 
     /// An instance has gone. A device goes with its last one.
     package mutating func remove(instance: String) {
-        pinned.remove(instance)
         for var peer in peers.values where peer.instances.contains(instance) {
             peer.instances.remove(instance)
             if !peer.isPresent { version += 1 }

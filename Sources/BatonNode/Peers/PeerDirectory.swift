@@ -93,12 +93,11 @@ final class PeerDirectory {
         return value
     }
 
-    private func carryOut(_ order: PeerTable.Order?) {
+    private func carryOut(_ order: PeerTable.Order) {
         switch order {
         case .keep(let instance): discovery.keep(instance)
         case .follow(let instance): discovery.follow(instance)
         case .reject(let instance): discovery.reject(instance)
-        case nil: break
         }
     }
 

@@ -198,7 +198,7 @@ extension Device {
         }
     }
 
-    private func carryOut(_ order: PeerTable.Order?) {
+    private func carryOut(_ order: PeerTable.Order) {
         switch order {
         case .keep(let instance), .follow(let instance): peers.rejected.remove(instance)
         case .reject(let instance):
@@ -206,7 +206,6 @@ extension Device {
             after(Self.rejection) { [unowned self] in
                 if peers.rejected.remove(instance) != nil { hearAgain([instance]) }
             }
-        case nil: break
         }
     }
 
