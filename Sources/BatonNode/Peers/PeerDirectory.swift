@@ -48,7 +48,8 @@ final class PeerDirectory {
     private let epoch: UInt64
     /// Another machine announces itself as this device, and began to do so after this one: the others hear that one.
     private(set) var hasTwin = false
-    private var fullKeyringRetries = FullKeyringRetries()
+    /// Records that are tried with all keys: 20 at once, and then as many in a second, which costs at most 40 ms of CPU.
+    private var fullOpenings = RateLimiter(capacity: 20, interval: .milliseconds(50))
     private var saved: KnownDevices
     private var isWriting = false
     /// Called with each device that may lack revocation lists, or have more: its advertisement was sealed with other
@@ -103,7 +104,7 @@ final class PeerDirectory {
 
     /// Sets the one timer.
     private func arm() {
-        let times = [table.nextExpiry, nextReminder, nextSave, fullKeyringRetries.nextTurn]
+        let times = [table.nextExpiry, nextReminder, nextSave]
         timer.schedule(at: times.compactMap(\.self).min()) { [weak self] in self?.wake() }
     }
 
@@ -114,7 +115,6 @@ final class PeerDirectory {
             changed()
         }
         if let nextSave, nextSave <= now { save() }
-        while let text = fullKeyringRetries.next(at: .now) { receive(text, hasTurn: true) }
         decide { _ in }
     }
 
@@ -212,9 +212,8 @@ final class PeerDirectory {
             responder = state
             if isNews { signal(.responder) }
         case .record(let instance, let interface, let txt):
-            receive(.init(instance: instance, interface: interface, txt: txt))
+            receive(txt, of: instance, interface)
         case .removed(let instance):
-            fullKeyringRetries.forget(instance)
             decide { $0.remove(instance: instance) }
         case .rotationDue, .registered:
             break
@@ -234,12 +233,10 @@ final class PeerDirectory {
         }
     }
 
-    /// - Parameter hasTurn: whether it was tried before, and is to be tried with all keys now.
-    private func receive(_ text: FullKeyringRetries.Record, hasTurn: Bool = false) {
-        let (instance, interface) = (text.instance, text.interface)
+    private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
         let record: HeardAdvertisement
         do throws(AdvertisementError) {
-            let opened = try open(text, hasTurn: hasTurn)
+            let opened = try open(txt, of: instance)
             record = HeardAdvertisement(opened.advertisement, under: opened.keys.id)
         } catch {
             if error.isByMember { logger.info("an advertisement of this account was refused: \(error)") }
@@ -287,25 +284,22 @@ final class PeerDirectory {
     /// that device and the newest are tried, and now and then all.
     ///
     /// Anybody can put a record there, thousands a second, and each key costs some 30 µs: up to 2 ms for all. A device
-    /// that gets other keys begins another name (``Announcer/rotate(to:)``). But anybody may have put another device's
-    /// record under its name (see ``FullKeyringRetries``).
+    /// that gets other keys begins another name (``Announcer/rotate(to:)``). But a copy of another device's record may
+    /// lie under the name of a device that slept through a revocation, and one packet would hide it if none were tried
+    /// with all keys. A flood can hide it, until its next record or name.
     private func open(
-        _ text: FullKeyringRetries.Record, hasTurn: Bool
+        _ txt: [UInt8], of instance: String
     ) throws(AdvertisementError) -> (advertisement: Advertisement, keys: GenerationKeys) {
-        let known = Set(table.records(shownBy: text.instance).map(\.generation))
-        guard !hasTurn, !known.isEmpty else { return try opener.open(text.txt) }
+        let known = Set(table.records(shownBy: instance).map(\.generation))
+        guard !known.isEmpty else { return try opener.open(txt) }
         let current = account.value
         do {
             return try opener.trying(current.keys.filter { $0.id == current.currentKeys.id || known.contains($0.id) })
-                .open(text.txt)
+                .open(txt)
         } catch {
-            guard error == .unopenable else { throw error }
-            guard fullKeyringRetries.admit(text, at: .now) else {
-                arm()
-                throw error
-            }
+            guard error == .unopenable, fullOpenings.take(at: .now) else { throw error }
         }
-        return try opener.open(text.txt)
+        return try opener.open(txt)
     }
 
     /// A device that no connection has proved shows keys of an older generation: it may be dialled, to catch up, and
