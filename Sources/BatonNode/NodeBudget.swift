@@ -34,7 +34,8 @@ import BatonTransport
 /// - The list of a device takes 1.5 KiB for each of 64 activities, while the device is announced.
 ///
 /// NodeMemoryTests measured in a process of its own: 75 KiB for a connection without requests, 65 for a pending
-/// connection, and 145 for an offer, a third of which is its request and is in the budget. The other figures are sums.
+/// connection, and 145 for an offer. A third of an offer is its request, which is in the budget. The other figures are
+/// sums.
 ///
 /// This is the bound under attack. A transfer holds a fraction of it: at most one stream's window (a little over 4 MiB)
 /// and three chunks. So a node stays below 64 MiB in all, of which its libraries take 23.

@@ -8,14 +8,14 @@ import BatonTransport
 /// Bounds the waits of one transfer, which come one after the other and are many: each has to end in time.
 ///
 /// ``withDeadline(_:_:device:target:late:file:line:_:)`` needs a task and a timer for each wait. Here one task serves
-/// all waits: it looks at an interval which wait is under way, and a wait that was seen too often in a row is over its
+/// all waits. It looks at intervals which wait is under way, and a wait that it sees too often in a row is over its
 /// time. Time in which the process stood still, as in a machine that was suspended, counts as one look. The data that
 /// ends the wait may lie in the kernel, and had no chance to be read.
 final class StallWatch: Sendable {
     private struct State {
         /// Counts the waits; what is watched is always the last one.
         var number: UInt64 = 0
-        /// What did not happen if the wait that is under way does not end; nil between two.
+        /// Names what the present wait is for, as an error says it; nil between two waits.
         var what: StaticString?
         /// Why the last wait was given up.
         var failure: HandoffError?

@@ -2,8 +2,8 @@
 
 package import BatonProtocol
 
-/// The handoffs of the continuing device, each from the yes of the user or of a rule to exactly one of *continued* and
-/// *failed*: a value that decides and is told the time.
+/// The handoffs of the continuing device: a value that decides and is told the time. Each begins with the yes of the
+/// user or of a rule, and ends with exactly one of *continued* and *failed*.
 ///
 /// The driver calls ``advance(to:)`` before every other call, and carries out what ``takeEffects()`` returns after it.
 /// A simulator drives it in the same way:

@@ -42,7 +42,7 @@ extension Handoff {
     ) async throws(HandoffError) -> Bool {
         let application = try await applications.started(
             candidate, of: team, continuing: declared, for: plan.activity.type)
-        // What it says itself now counts more than its manifest, by which it was launched.
+        // It was launched by its manifest. Its own word counts more now.
         if declared != nil {
             try application.versions.require(plan.activity, of: plan.origin.name, by: application.name)
         }

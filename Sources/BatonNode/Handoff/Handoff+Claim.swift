@@ -81,11 +81,11 @@ extension Handoff {
         return (fresh, claim)
     }
 
-    /// Makes sure that the origin knows the claim, by asking what the document is now; where it has forgotten it, asks
-    /// for the activity again.
+    /// Makes sure that the origin knows the claim, by asking what the document is now. If the origin has forgotten it,
+    /// asks for the activity again.
     ///
-    /// What is offered under another id since counts as the same when its document is the same file or folder there, of
-    /// which the origin tells: another one may have the same title, type and name.
+    /// An offer with another id counts as the same activity if its document is the same file or folder there. The
+    /// origin tells that: another document may have the same title, type and name.
     func renewClaim() async throws(HandoffError) {
         let (connection, _) = try await presentClaim()
         do {

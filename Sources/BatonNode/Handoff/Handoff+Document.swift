@@ -51,8 +51,8 @@ extension Handoff {
     /// Sends bytes of the document to an application, from the origin and ahead of what else is on its way. An
     /// application reads a document that is here by itself.
     ///
-    /// - Throws: what failed: `noSuchClaim` if the activity is not held here, `invalidRequest` if it has no document,
-    ///   `documentChanged` if it has another version now, which the next read is told. Once the stream was answered,
+    /// - Throws: `noSuchClaim` if the activity is not held here, `invalidRequest` if it has no document,
+    ///   `documentChanged` if it has another version now, and other failures of the origin. If the stream was answered,
     ///   the failure has aborted it.
     func read(_ range: FileRange, to stream: BatonTransport.Stream) async throws(HandoffError) {
         guard held != nil else { throw HandoffError(.noSuchClaim, "the activity has not been continued") }
@@ -67,7 +67,7 @@ extension Handoff {
             let (connection, claim) = try await presentClaim()
             try await documents.read(range, of: description, from: connection, claim: claim, to: stream)
         } catch {
-            // Whoever reads again has it described anew.
+            // The next read asks for a new description.
             if error.code == .documentChanged { forget(description) }
             throw error
         }

@@ -12,10 +12,11 @@ extension Handoff {
         case asker
         /// An application, launched if need be.
         case application(ApplicationChoice.Candidate)
-        /// The application that the page's host lists, which is known when the page's address is here. Where there is
-        /// none, or where it fails before it has answered that it continues, one of `browsers`, of the page's team;
-        /// where that fails as well, whoever asked. Of several the user chooses, unless `wanted` names the one; where
-        /// the user does not, nobody has it.
+        /// The application that the page's host lists, which is known when the page's address is here.
+        ///
+        /// If there is none, or if it fails before it has answered that it continues, one of `browsers` has the page,
+        /// which are of the page's team. If that fails as well, the asker has it. If several may have it, the user
+        /// chooses, unless `wanted` names the one. If the user does not choose, nobody has it.
         case applicationOfPage(wanted: String, browsers: [ApplicationChoice.Candidate])
     }
 

@@ -13,8 +13,8 @@ import Logging
 
 /// Keeps this device's sealed advertisement up to date.
 ///
-/// It renews at half the time to live, follows changes of the machine's addresses,
-/// and seals afresh, under a new salt and a new instance name and with a new port, in each rotation period.
+/// It renews at half the time to live, and follows changes of the machine's addresses. In each rotation period it seals
+/// afresh, with a new salt, a new instance name and a new port.
 @ControlLoop
 final class Announcer {
     private let discovery: ServiceDiscovery

@@ -284,9 +284,9 @@ final class PeerDirectory {
     /// that device and the newest are tried, and now and then all.
     ///
     /// Anybody can put a record there, thousands a second, and each key costs some 30 µs: up to 2 ms for all. A device
-    /// that gets other keys begins another name (``Announcer/rotate(to:)``). But a copy of another device's record may
-    /// lie under the name of a device that slept through a revocation, and one packet would hide it if none were tried
-    /// with all keys. A flood can hide it, until its next record or name.
+    /// that gets other keys begins another name (``Announcer/rotate(to:)``). But anybody may have put a copy of another
+    /// device's record under the name of a device that slept through a revocation. If no record were tried with all
+    /// keys, that one packet would hide the device. A flood can hide it, until its next record or name.
     private func open(
         _ txt: [UInt8], of instance: String
     ) throws(AdvertisementError) -> (advertisement: Advertisement, keys: GenerationKeys) {
