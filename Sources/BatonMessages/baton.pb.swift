@@ -3581,7 +3581,7 @@ package nonisolated struct WireDidFailResponse: Sendable {
   package init() {}
 }
 
-/// From the application: bytes of the document of an activity that it continues, whether they have arrived or not.
+/// From the application: bytes of the document of an activity that it continues, from the origin.
 package nonisolated struct WireDocumentReadRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -83,7 +83,7 @@ struct NodeLimits: Sendable {
     var localConnections: Int { offers + HandoffTable.bound + PeerDirectory.watcherBound + 16 }
     /// Documents that one device is sent at once; one more is refused. Each takes a thread, at most three buffers of 1
     /// MiB, and 2 MiB to encode chunks in. As many are described at once. Of those that its applications look at
-    /// meanwhile two are read at once, with at most two buffers each beside those; as many wait in line. Default 3.
+    /// meanwhile two are read at once, with at most two buffers each beside those, and three wait. Default 3.
     var transfersPerDevice = 3
     /// How long a chunk may wait for a device that does not read, since it holds buffers that others wait for. A
     /// document of which nothing comes for so long has failed, too. Default 30 s.

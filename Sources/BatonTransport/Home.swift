@@ -28,7 +28,9 @@ package struct Home: Sendable, Hashable {
         try self.init(environment: environment, runtimeFolders: "/run/user")
         guard socketPath.utf8.count <= SocketAddress.longestUnixPath else {
             let bound = SocketAddress.longestUnixPath
-            throw HomeError("the path \(socketPath) is longer than \(bound) bytes: set BATON_HOME to a shorter folder")
+            throw HomeError(
+                "the path \(socketPath) is longer than \(bound) bytes: set BATON_HOME or XDG_RUNTIME_DIR to a shorter"
+                    + " folder")
         }
     }
 

@@ -59,6 +59,6 @@ struct HomeTests {
         }
         #expect(try home(91).socketPath.utf8.count == 107)
         let error = #expect(throws: HomeError.self) { try home(92) }
-        #expect(error?.description.contains("set BATON_HOME to a shorter folder") == true)
+        #expect(error?.description.contains("set BATON_HOME or XDG_RUNTIME_DIR to a shorter folder") == true)
     }
 }

@@ -56,7 +56,9 @@ extension Document {
         do {
             return try await handoff.readDocument(at: offset, length: length, of: path ?? [])
         } catch {
-            throw UserActivityError(error)
+            // The document may have arrived meanwhile, and its origin may be gone.
+            guard fileURL != nil else { throw UserActivityError(error) }
+            return try await read(at: offset, length: length, ofFile: path)
         }
     }
 

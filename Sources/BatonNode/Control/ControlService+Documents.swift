@@ -12,7 +12,7 @@ import SystemPackage
 /// Answers applications about what they continue: bytes of its document, files, and continuation streams. Lists
 /// documents in transfer and kept parts for the user of this device.
 extension ControlService {
-    /// Bytes of the document of an activity that the application continues, whether they have arrived or not.
+    /// Bytes of the document of an activity that the application continues, from the origin.
     func documentRead(
         _ request: WireDocumentReadRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {

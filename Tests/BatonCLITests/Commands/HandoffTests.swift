@@ -693,6 +693,40 @@ struct HandoffTests {
         }
     }
 
+    @Test("^C while a stream is being opened ends it as the user's wish")
+    func cancelledOpening() async throws {
+        let end = Mutex<TransportError.Code?>(nil)
+        let opening = Mutex(false)
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities: return try await Script.send([Script.listing(7)], on: stream)
+            case .accept:
+                try await stream.respond(.accept(.with { $0.handoffID = Data(count: 16) }))
+                try await stream.send(record: WireAcceptEvent.with { $0.continued = .init() })
+                while try await stream.read() != nil {}
+            case .continuationStream:
+                opening.withLock { $0 = true }
+                do {
+                    while try await stream.read() != nil {}
+                } catch let error as TransportError {
+                    end.withLock { $0 = error.code }
+                }
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let result = try await Subprocess.run(
+            .path(BuiltCommand.path), arguments: ["accept", "--stream"],
+            environment: .inherit.updating(["BATON_HOME": node.folder]), input: .none, output: .discarded,
+            error: .discarded
+        ) { execution in
+            #expect(await eventually { opening.withLock(\.self) })
+            try execution.send(signal: .interrupt)
+        }.terminationStatus
+        #expect(result == .exited(ExitStatus.interrupted.rawValue))
+        #expect(await eventually { end.withLock { $0 } != nil })
+        #expect(end.withLock { $0 } == .reset(.cancelled))
+    }
+
     @Test("^C while the node has not answered yet cancels as well; before it is asked the command just ends")
     func cancelledEarly() async throws {
         let asked = Mutex<[String]>([])
