@@ -81,16 +81,14 @@ package struct PeerTable: Sendable {
             orders = [follow(instance)]
             receiveAgain(record, isOutdated: isOutdated, instance: instance, interface: interface, now: now)
         case .expired:
-            orders = [.follow(instance)]
+            orders = [follow(instance)]
         case .replayed:
-            // A pinned instance may have gone and come back. Until there is an order, discovery holds its query open.
-            guard !pinned.contains(instance) else {
-                orders = [.keep(instance)]
-                break
-            }
             // An old record shows a clone. But some cache may show it under the device's own name, and anyone can put
             // it under the only name that shows a device.
-            guard !peers.values.contains(where: { $0.instances == [instance] }) else { break }
+            guard !pinned.contains(instance), !peers.values.contains(where: { $0.instances == [instance] }) else {
+                orders = [follow(instance)]
+                break
+            }
             // While nothing shows the device, the name may be its own, and a cache has an old record of it.
             let isClone = peers[record.device]?.isPresent == true
             orders = [isClone ? .reject(instance) : .follow(instance)]
