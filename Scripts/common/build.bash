@@ -4,10 +4,10 @@
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
-# The folder and the flags of the build for checks. There is one set of flags, so that everything is compiled once. SwiftPM
-# compiles dependencies with their warnings suppressed and without -warnings-as-errors. Debug information is left out,
-# because it takes time and memory. A compiler of whole modules takes a sixth less time than one of batches of files,
-# which reads the module for each batch.
+# The folder and the flags of the build for checks. There is one set of flags, so that everything is compiled once.
+# SwiftPM compiles dependencies with their warnings suppressed and without -warnings-as-errors. Debug information is left
+# out, because it takes time and memory. A compiler of whole modules takes a sixth less time than one of batches of
+# files, which reads the module for each batch.
 scratch=.build-check
 flags=(
     --scratch-path "$scratch" --explicit-target-dependency-import-check error

@@ -34,6 +34,7 @@ package actor ApplicationNode {
     /// The content that answers a document read.
     private var document = Data()
     /// The content after something of it was read.
+    private var lostOrigin: (@Sendable () async -> Void)?
     private var nextDocument: Data?
     /// Another one for each content.
     private var documentVersion: UInt8 = 0
@@ -86,6 +87,11 @@ package actor ApplicationNode {
         nextDocument = next
         documentVersion += 1
     }
+
+    /// Loses the origin of every document: each read fails.
+    ///
+    /// - Parameter hold: is waited for before a read fails.
+    package func loseOrigin(after hold: @escaping @Sendable () async -> Void) { lostOrigin = hold }
 
     /// Activities that are offered now.
     package var offered: [Offer] { offers.filter { !$0.hasEnded } }
@@ -162,6 +168,10 @@ package actor ApplicationNode {
             try await stream.respond(.access(.init()))
             await stream.finish()
         case .documentRead(let request):
+            if let lostOrigin {
+                await lostOrigin()
+                throw HandoffError(.connectionLost, "the connection to the other device was lost")
+            }
             let version = Data(repeating: documentVersion, count: 16)
             guard request.version.isEmpty || request.version == version else {
                 return await stream.fail(HandoffError(.documentChanged, "it has changed"))

@@ -410,6 +410,33 @@ struct DocumentTests {
         #expect(closed?.code == .notContinued)
     }
 
+    @Test("A read that the document overtakes goes on from the file, though its origin has gone")
+    func overtaken() async throws {
+        let stage = try await stage()
+        let opener = Opener()
+        stage.application.delegate = opener
+        let file = try File("has come")
+        let (asked, (held, lose)) = (Box(false), AsyncStream<Void>.makeStream())
+        await stage.node.loseOrigin {
+            asked.change { $0 = true }
+            for await _ in held {}
+        }
+        let path = Data(file.url.path(percentEncoded: false).utf8)
+        let (_, stream) = try await stage.node.ask(
+            Self.arrival(
+                .with {
+                    $0.path = path
+                    $0.size = 8
+                }))
+        let document = try #require(opener.documents.value.last)
+        let reading = Task { try await document.read(at: 4, length: 10) }
+        try await eventually("the node is asked") { asked.value }
+        try await stream.send(record: WireDocumentEvent.with { $0.arrived = path })
+        _ = try await document.arrived()
+        lose.finish()
+        #expect(try await reading.value == Data("come".utf8))
+    }
+
     @Test("A document that does not come fails all who wait, with the reason, and lets the activity go")
     func failing() async throws {
         let stage = try await stage()

@@ -48,7 +48,7 @@ final class PeerDirectory {
     private let epoch: UInt64
     /// Another machine announces itself as this device, and began to do so after this one: the others hear that one.
     private(set) var hasTwin = false
-    /// Records that are tried with all keys: 20 at once, and then as many in a second, which costs at most 40 ms of CPU.
+    /// Records that are tried with all keys: 20 at once, and then 20 a second, which cost at most 40 ms of CPU.
     private var fullOpenings = RateLimiter(capacity: 20, interval: .milliseconds(50))
     private var saved: KnownDevices
     private var isWriting = false

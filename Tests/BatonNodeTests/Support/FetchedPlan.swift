@@ -9,7 +9,7 @@ import SystemPackage
 @testable import BatonNode
 
 extension Handoff.Plan {
-    /// What a user accepts of a device by title, for a test that fetches the document by itself.
+    /// The plan of a user who accepts a title of a device. The test fetches the document by itself.
     static func fetching(_ title: String, from device: String, against copies: [FilePath] = []) -> Self {
         Self(
             activity: .with { $0.title = title }, origin: PeerName(id: device, name: device), candidates: [],

@@ -46,7 +46,7 @@ struct Peers {
     var asked: Set<DeviceID> = []
     /// Whether devices are asked again in a while.
     var isReminded = false
-    /// What a command that watches was told, and what it knows of that.
+    /// The listing as the node has told it to a command that watches, and as the command knows it from that.
     var told = ToldListing<Line>()
     var known: [Line.Key: Line] = [:]
     /// Activities whose way to this device was measured.
